@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Configures a build folder with meson and builds it. Needs common.sh.
+
+: "${root_dir:?}"
+
+# build_option DIR NAME: the value of a meson option of a configured folder.
+build_option() {
+  sed -n "s/.*{\"name\": \"$2\", \"value\": \"\([^\"]*\)\".*/\1/p" \
+    "$1/meson-info/intro-buildoptions.json" 2>/dev/null | head -n 1
+}
+
+# build_in DIR OPTION...: configures where it is new or an option differs, then builds.
+build_in() {
+  local dir=$1 stamp=$1/setup-options
+  shift
+  mkdir -p "$dir"
+  [ -w "$dir" ] || die "$dir belongs to another user: remove it or work in a clone of your own"
+  (
+    flock 9
+    if ! [ -e "$dir/build.ninja" ]; then
+      meson setup "$dir" "$root_dir" "$@" >"$dir/setup.log" 2>&1 || show_failure "$dir/setup.log"
+    elif [ "$*" != "$(cat "$stamp" 2>/dev/null)" ]; then
+      meson configure "$dir" "$@" >"$dir/setup.log" 2>&1 || show_failure "$dir/setup.log"
+    fi
+    printf '%s' "$*" >"$stamp"
+    ninja -C "$dir" -j "$(cpus)" >"$dir/build.log" 2>&1 || show_failure "$dir/build.log"
+  ) 9>"$dir/setup.lock"
+}
+
+show_failure() {
+  tail -n 60 "$1" >&2
+  die "the build failed; the whole log is $1"
+}
