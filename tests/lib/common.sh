@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What every script here shares. Sourced; the caller has `set -euo pipefail`.
 
+# A failure inside $(...) counts as well.
+shopt -s inherit_errexit
+
 root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
 say() { printf '%s\n' "$*" >&2; }
