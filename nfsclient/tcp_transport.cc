@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Life of the connection, and the timers of its calls.
+#include "tcp_transport.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace nfsrdma {
+namespace {
+
+constexpr uint32_t kMarkerBytes = 4;
+constexpr size_t kBufferMin = 256 * 1024;
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint32_t kSamePortTries = 5;
+
+uint64_t scan_interval(uint32_t timeo_ms) {
+  return std::clamp<uint64_t>(timeo_ms / 8, 5, 1000) * kMs;
+}
+
+// The first try comes at once; a server that keeps closing is asked ever less often.
+uint64_t backoff_ns(uint32_t failures, uint64_t noise) {
+  if (failures == 0) return 0;
+  const uint64_t base = std::min<uint64_t>(uint64_t{50} << std::min(failures, 6u), 3000) * kMs;
+  return base + noise % (base / 4);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpTransport>> TcpTransport::open(const TransportConfig& config) {
+  if (config.slots == 0 || config.slots > kSlotsMax)
+    return fail(EINVAL, "a connection has 1 to " + std::to_string(kSlotsMax) + " call slots");
+  const uint64_t deadline = now_ns() + config.connect_timeout_ms * kMs;
+  auto addresses = resolve(config.host, config.port);
+  if (!addresses) return tl::unexpected(addresses.error());
+  SocketAddress server;
+  auto socket = connect_any(
+      *addresses,
+      {.local_address = config.local_address, .reserved = config.reserved_port, .port = 0},
+      deadline, config.connect_timeout_ms, &server);
+  if (!socket) return tl::unexpected(socket.error());
+  return std::unique_ptr<TcpTransport>(new TcpTransport(config, std::move(*socket), server));
+}
+
+TcpTransport::TcpTransport(const TransportConfig& config, Socket socket,
+                           const SocketAddress& server)
+    : config_(config),
+      server_(server),
+      socket_(std::move(socket)),
+      calls_(config.slots, config.head_max, kMarkerBytes),
+      queue_(config.slots),
+      buffer_size_(std::max<size_t>(kBufferMin, size_t{config.reply_head_max} + kBufferMin / 2)),
+      record_max_(size_t{config.reply_head_max} + config.bulk_max + kXdrUnit),
+      scan_interval_ns_(scan_interval(config.timeo_ms)) {
+  resend_.reserve(config.slots);
+  // Not value-initialised: pages that a job never needs are never touched.
+  buffer_.reset(new std::byte[buffer_size_]);
+  saved_head_.reset(new std::byte[config.reply_head_max]);
+  assembly_.reset(new std::byte[record_max_]);
+  local_port_ = local_port(socket_);
+  counters_.connects = 1;
+  last_received_ns_ = now_ns();
+}
+
+TcpTransport::~TcpTransport() = default;
+
+void TcpTransport::submit(uint32_t slot, const Call& call) {
+  CallSlot& entry = calls_[slot];
+  entry.call = call;
+  entry.state = CallState::kQueued;
+  entry.order = order_++;
+  entry.queued_ns = 0;  // set by the first scan that meets it: no clock is read per call
+  store_be32(calls_.head(slot) - kMarkerBytes, 0x8000'0000u | record_length(slot));
+  queue_.push(slot);
+  ++outstanding_;
+}
+
+uint32_t TcpTransport::progress() {
+  ended_ = 0;
+  const uint64_t now = now_ns();
+  if (link_ == Link::kUp) receive();
+  if (link_ == Link::kConnecting) {
+    pollfd ready{.fd = socket_.fd(), .events = POLLOUT, .revents = 0};
+    if (poll(&ready, 1, 0) == 1) {
+      const int outcome = connect_outcome(socket_);
+      if (outcome == 0)
+        link_up();
+      else
+        lose_link("cannot connect to " + server_.text() + ": " + std::strerror(outcome));
+    } else if (now >= connect_at_ns_) {
+      lose_link("no answer from " + server_.text() + " to a TCP connect within " +
+                std::to_string(config_.connect_timeout_ms / 1000) + " s");
+    }
+  }
+  if (link_ == Link::kDown && outstanding_ > 0 && now >= connect_at_ns_) try_connect(now);
+  if (outstanding_ > 0 && now >= scan_at_ns_) run_timers(now);
+  send_blocked_ = false;
+  flush();
+  return ended_;
+}
+
+bool TcpTransport::prepare_wait(pollfd& wait) {
+  wait.revents = 0;
+  wait.fd = link_ == Link::kDown ? -1 : socket_.fd();
+  wait.events = POLLIN;
+  if (link_ == Link::kConnecting)
+    wait.events = POLLOUT;
+  else if (!queue_.empty())
+    wait.events = POLLIN | POLLOUT;
+  return true;
+}
+
+uint64_t TcpTransport::next_timer_ns() const {
+  if (outstanding_ == 0) return kNever;
+  return link_ == Link::kUp ? scan_at_ns_ : std::min(scan_at_ns_, connect_at_ns_);
+}
+
+// Everything that was on the wire goes back into the queue in the order of submission, to be
+// sent whole, with the same xids, on the next connection.
+void TcpTransport::lose_link(const std::string& why) {
+  last_error_ = why;
+  socket_.abort();
+  link_ = Link::kDown;
+  begin_ = end_ = 0;
+  receive_ = {};
+  front_sent_ = 0;
+  send_blocked_ = false;
+
+  resend_.clear();
+  for (uint32_t slot = 0; slot < calls_.size(); ++slot) {
+    CallSlot& entry = calls_[slot];
+    if (entry.state == CallState::kSent) {
+      entry.state = CallState::kQueued;
+      ++entry.retransmissions;
+    } else if (entry.state != CallState::kQueued) {
+      continue;
+    }
+    resend_.push_back(slot);
+  }
+  std::sort(resend_.begin(), resend_.end(),
+            [this](uint32_t a, uint32_t b) { return calls_[a].order < calls_[b].order; });
+  queue_.clear();
+  for (const uint32_t slot : resend_) queue_.push(slot);
+  on_wire_ = 0;
+
+  const uint64_t now = now_ns();
+  connect_at_ns_ = now + backoff_ns(connect_failures_, now);
+  ++connect_failures_;
+}
+
+void TcpTransport::try_connect(uint64_t now) {
+  if (connect_failures_ > kSamePortTries) local_port_ = 0;  // it is taken: better any than none
+  auto socket = start_connect(server_, {.local_address = config_.local_address,
+                                        .reserved = config_.reserved_port,
+                                        .port = local_port_});
+  if (!socket) {
+    lose_link(socket.error().text);
+    return;
+  }
+  socket_ = std::move(*socket);
+  link_ = Link::kConnecting;
+  connect_at_ns_ = now + config_.connect_timeout_ms * kMs;
+}
+
+void TcpTransport::link_up() {
+  link_ = Link::kUp;
+  ++counters_.reconnects;
+  local_port_ = local_port(socket_);
+  last_received_ns_ = now_ns();
+}
+
+void TcpTransport::run_timers(uint64_t now) {
+  scan_at_ns_ = now + scan_interval_ns_;
+  const uint64_t timeo_ns = config_.timeo_ms * kMs;
+  const uint64_t major_ns = timeo_ns * (config_.retrans + 1);
+  for (uint32_t slot = 0; slot < calls_.size(); ++slot) {
+    CallSlot& entry = calls_[slot];
+    if (entry.state != CallState::kSent && entry.state != CallState::kQueued) continue;
+    if (entry.queued_ns == 0) entry.queued_ns = now;
+    if (config_.soft && now - entry.queued_ns >= major_ns) {
+      time_out(slot, now);
+      continue;
+    }
+    if (link_ != Link::kUp) continue;
+    // A call that cannot be sent for so long has met a peer that no longer reads.
+    const bool stuck = entry.state == CallState::kQueued && now - last_received_ns_ >= timeo_ns &&
+                       now - entry.queued_ns >= timeo_ns;
+    const bool silent = entry.state == CallState::kSent && now - entry.wait_start_ns >= timeo_ns;
+    if (stuck || (silent && last_received_ns_ < entry.wait_start_ns)) {
+      lose_link("no reply from " + server_.text() + describe_wait(timeo_ns));
+    } else if (silent) {
+      // Others are answered: this call or its reply was dropped by the server.
+      entry.state = CallState::kQueued;
+      entry.wait_start_ns = now;
+      ++entry.retransmissions;
+      --on_wire_;
+      queue_.push(slot);
+    }
+  }
+}
+
+void TcpTransport::time_out(uint32_t slot, uint64_t now) {
+  const bool half_sent = front_sent_ > 0 && !queue_.empty() && queue_.at(0) == slot;
+  Error error{ETIMEDOUT, "no reply from " + server_.text() +
+                             describe_wait(now - calls_[slot].queued_ns) +
+                             " (timeo=" + std::to_string(config_.timeo_ms / 100) +
+                             ", retrans=" + std::to_string(config_.retrans) + ")"};
+  if (link_ != Link::kUp) error.text += "; not connected: " + last_error_;
+  if (half_sent) lose_link("gave up a call that was half sent to " + server_.text());
+  end_call(slot, error);
+}
+
+void TcpTransport::end_call(uint32_t slot, const Error& error) {
+  if (receive_.mode == Receiving::kBulk && receive_.slot == slot) {
+    receive_.mode = Receiving::kSkip;
+    receive_.left = receive_.bulk_length - receive_.bulk_done + receive_.skip_after;
+    receive_.slot = kNoSlot;
+  }
+  if (calls_[slot].state == CallState::kSent)
+    --on_wire_;
+  else
+    queue_.remove(slot);
+  const uint32_t retransmissions = calls_[slot].retransmissions;
+  calls_.release(slot);
+  --outstanding_;
+  ++ended_;
+  Reply reply;
+  reply.error = &error;
+  reply.retransmissions = retransmissions;
+  sink_->on_reply(slot, reply);
+}
+
+void TcpTransport::abandon(const Error& error) {
+  if (outstanding_ == 0) return;
+  lose_link(error.text);
+  connect_failures_ = 0;
+  // Not those that the sink submits from on_reply().
+  const std::vector<uint32_t> slots = resend_;
+  for (const uint32_t slot : slots) end_call(slot, error);
+}
+
+std::string TcpTransport::describe_wait(uint64_t waited_ns) const {
+  const uint64_t tenths = waited_ns / (100 * kMs);
+  return " within " + std::to_string(tenths / 10) +
+         (tenths < 100 ? "." + std::to_string(tenths % 10) : std::string()) + " s";
+}
+
+TransportInfo TcpTransport::info() const {
+  return {.transport = "tcp",
+          .fabric = "",
+          .server = server_.text(),
+          .negotiated = {{"local_port", std::to_string(local_port_)}}};
+}
+
+}  // namespace nfsrdma
