@@ -21,6 +21,10 @@ class RpcCaller {
   /// EACCES for an authentication error; each says host, port, program and procedure.
   virtual Result<ConstBytes> call(uint32_t program, uint32_t version, uint32_t procedure,
                                   ConstBytes arguments, uint32_t reply_max) = 0;
+
+  /// How often the last call was sent again. A call that is not idempotent may then report EXIST
+  /// or NOENT though it took effect.
+  [[nodiscard]] virtual uint32_t retransmissions() const { return 0; }
 };
 
 }  // namespace nfsrdma
