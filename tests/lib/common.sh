@@ -7,10 +7,14 @@ shopt -s inherit_errexit
 
 root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
+# The script as the user knows it, like jobs/run.
+program=$(cd "$(dirname "$0")" && pwd -P)/${0##*/}
+program=${program#"$root_dir"/}
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
-  say "${0##*/}: $*"
+  say "$program: $*"
   exit 1
 }
 

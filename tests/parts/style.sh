@@ -7,7 +7,7 @@ set -euo pipefail
 longest_file=600
 cd "$root_dir"
 
-cpp_files() { source_files '*.h' '*.c' '*.cpp'; }
+cpp_files() { source_files '*.h' '*.c' '*.cc' '*.cpp'; }
 
 # Scripts by name or by their first line.
 scripts() {
