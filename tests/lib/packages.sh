@@ -35,7 +35,7 @@ apt_knows() {
 # that would and stops.
 install_missing() {
   local -a missing prefix
-  local words line
+  local words line log
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
   line="apt-get install --no-install-recommends ${missing[*]}"
@@ -45,14 +45,18 @@ install_missing() {
     exit 1
   fi
   read -ra prefix <<<"$words"
+  log=$(cache_dir)/apt.log
   say "setup: installing ${#missing[@]} packages: ${missing[*]}"
   apt_as_root() {
     "${prefix[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
-      -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" >&2 </dev/null
+      -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" >>"$log" 2>&1 </dev/null
   }
-  apt_knows "${missing[@]}" || apt_as_root update
+  : >"$log"
+  apt_knows "${missing[@]}" || apt_as_root update || true
   # Lists that are merely old name files that the mirror has dropped: one update, one more try.
   apt_as_root install -y --no-install-recommends "${missing[@]}" ||
-    { apt_as_root update && apt_as_root install -y --no-install-recommends "${missing[@]}"; } ||
-    die "apt-get could not install the packages above; by hand: $line"
+    { apt_as_root update && apt_as_root install -y --no-install-recommends "${missing[@]}"; } || {
+    tail -n 20 "$log" >&2
+    die "the packages could not be installed (whole log: $log); by hand: $line"
+  }
 }
