@@ -4,10 +4,11 @@
 
 : "${root_dir:?}"
 
-# build_option DIR NAME: the value of a meson option of a configured folder.
+# build_option DIR NAME: the value of a meson option; nothing where the folder is not configured.
 build_option() {
-  sed -n "s/.*{\"name\": \"$2\", \"value\": \"\([^\"]*\)\".*/\1/p" \
-    "$1/meson-info/intro-buildoptions.json" 2>/dev/null | head -n 1
+  local options=$1/meson-info/intro-buildoptions.json
+  [ -e "$options" ] || return 0
+  sed -n "s/.*{\"name\": \"$2\", \"value\": \"\([^\"]*\)\".*/\1/p" "$options"
 }
 
 # build_in DIR OPTION...: configures where it is new or an option differs, then builds.
