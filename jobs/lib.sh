@@ -136,7 +136,7 @@ run_job() {
   if [ -t 1 ]; then printf '\r\033[K%s over %s ... ' "$1" "$2"; fi
   if [ "$status" = 0 ]; then
     printf 'done in %d s\n' $((SECONDS - begin))
-    done_files+=("$out.json")
+    done_files+=("$out.json" "$out.stats.json")
     return
   fi
   printf 'failed, status %d\n' "$status"

@@ -11,7 +11,9 @@ build_option() {
   sed -n "s/.*{\"name\": \"$2\", \"value\": \"\([^\"]*\)\".*/\1/p" "$options"
 }
 
-# build_in DIR OPTION...: configures where it is new or an option differs, then builds.
+# build_in DIR OPTION...: configures where it is new or an option differs, then builds everything,
+# or the targets in the array build_targets.
+build_targets=()
 build_in() {
   local dir=$1 stamp=$1/setup-options
   shift
@@ -25,7 +27,7 @@ build_in() {
       meson configure "$dir" "$@" >"$dir/setup.log" 2>&1 || show_failure "$dir/setup.log"
     fi
     printf '%s' "$*" >"$stamp"
-    ninja -C "$dir" -j "$(cpus)" >"$dir/build.log" 2>&1 || show_failure "$dir/build.log"
+    ninja -C "$dir" -j "$(cpus)" "${build_targets[@]}" >"$dir/build.log" 2>&1 || show_failure "$dir/build.log"
   ) 9>"$dir/setup.lock"
 }
 

@@ -68,6 +68,15 @@ including_fio() {
     xargs -r grep -lE '#[[:space:]]*include[[:space:]]*"([^"]*/)?fio\.h"' || true
 }
 
+# A test that no part runs would never run.
+suites_without_part() {
+  local suite
+  meson introspect --tests "$build_dir" | grep -oE '"suite": \["[^"]*"' | sed 's/"$//; s/.*[":]//' |
+    sort -u | while IFS= read -r suite; do
+      grep -qE "^meson_suite .* ${suite}( |\$)" tests/parts/*.sh || echo "no part runs the suite $suite"
+    done
+}
+
 if [ -n "$(cpp_files)" ]; then
   check style:clang-format xargs clang-format-14 --dry-run -Werror --style=file < <(cpp_files)
 fi
@@ -78,3 +87,4 @@ leftovers | none no-leftovers
 include_outside '(fio|ioengines|io_u)\.h' engine | none fio-only-in-engine
 including_fio | tail -n +2 | none one-file-includes-fio
 include_outside '(infiniband|rdma)/[^>"]*' rdma tests | none verbs-only-in-rdma
+suites_without_part | none every-suite-has-a-part
