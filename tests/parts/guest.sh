@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# part: guest budget: 900 in: run
+# The Linux kernel's NFS server and client, in an emulated guest.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/part.sh"
+
+guest=$root_dir/tests/interop/guest
+for tool in qemu-system-x86_64 debootstrap; do
+  if ! command -v $tool >/dev/null; then
+    skip guest "no $tool on this machine"
+    exit
+  fi
+done
+begin=$SECONDS
+check guest:image "$guest/build"
+echo "image: $((SECONDS - begin)) s"
+"$guest/selftest"
