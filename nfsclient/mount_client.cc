@@ -68,9 +68,10 @@ Result<FileHandle> MountClient::mnt(const std::string& path) {
   const std::span<const int> flavors(mounted.auth_flavors.auth_flavors_val,
                                      mounted.auth_flavors.auth_flavors_len);
   if (!takes_auth_sys(flavors)) {
-    return fail(ENOTSUP, asked + "the server wants sec=" + names_of(flavors) +
-                             " and not AUTH_SYS, which is all that is spoken here: export it with "
-                             "sec=sys");
+    return fail(EPROTONOSUPPORT,
+                asked + "the server wants sec=" + names_of(flavors) +
+                    " and not AUTH_SYS, which is all that is spoken here: export it with "
+                    "sec=sys");
   }
   auto handle = FileHandle::from(
       std::as_bytes(std::span(mounted.fhandle.fhandle3_val, mounted.fhandle.fhandle3_len)));

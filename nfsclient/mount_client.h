@@ -24,8 +24,8 @@ class MountClient {
       : caller_(caller), server_(std::move(server)) {}
 
   /// MNT: the handle of `path`. A refusal has the errno of its mountstat3 (ENOENT, ENOTDIR,
-  /// EACCES, ...); ENOTSUP when the server lists flavours and AUTH_SYS is not among them: the text
-  /// names those that are.
+  /// EACCES, ...); EPROTONOSUPPORT when the server lists flavours and AUTH_SYS is not among them:
+  /// the text names those that are.
   Result<FileHandle> mnt(const std::string& path);
   /// UMNT: the server forgets that this client has mounted `path`. Advisory (RFC 1813).
   Result<void> umnt(const std::string& path);

@@ -18,13 +18,13 @@ namespace nfsrdma::testing {
 
 /// What the scripted peer does with a call.
 struct Script {
-  std::vector<std::byte> reply;  ///< from the xid on; the bulk data of a READ included
-  uint64_t delay_ns = 0;         ///< the reply comes this much later
-  bool lost = false;             ///< no reply ever comes
-  std::optional<Error> error;    ///< the call ends with this error
-  uint32_t retransmissions = 0;  ///< as if the call had been sent again this often
-  bool drop_connection = false;  ///< the peer closes; the call is sent again to the script
-  bool bad_xid = false;          ///< a reply to another call: dropped and counted
+  std::vector<std::byte> reply{};  ///< from the xid on; the bulk data of a READ included
+  uint64_t delay_ns = 0;           ///< the reply comes this much later
+  bool lost = false;               ///< no reply ever comes
+  std::optional<Error> error{};    ///< the call ends with this error
+  uint32_t retransmissions = 0;    ///< as if the call had been sent again this often
+  bool drop_connection = false;    ///< the peer closes; the call is sent again to the script
+  bool bad_xid = false;            ///< a reply to another call: dropped and counted
 };
 
 class FakeTransport final : public Transport {
