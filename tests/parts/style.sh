@@ -65,7 +65,7 @@ leftovers() {
 
 including_fio() {
   cpp_files | grep '^engine/' |
-    xargs -r grep -lE '#[[:space:]]*include[[:space:]]*"([^"]*/)?fio\.h"' || true
+    xargs -r grep -lE '#[[:space:]]*include[[:space:]]*[<"]([^">]*/)?fio\.h[">]' || true
 }
 
 # A test that no part runs would never run.
