@@ -40,8 +40,8 @@ class Loopback : public testing::TestWithParam<Mode> {
   }
 
   void write_and_compare(End& from, End& to, uint32_t size, uint32_t at) {
-    from.data.fill(size);
-    std::memset(to.data.data(), 0x3c, kDataBytes);
+    from.data.fill(size, size);
+    std::memset(to.data.data(), 0x3c, std::min(kDataBytes, at + size + 4096));
     const LocalSpan span = from.span(0, size);
     ASSERT_TRUE(from.connection->post_write(size, {&span, 1}, to.remote(at), kQuiet));
     ASSERT_TRUE(from.connection->post_send(7, {}));
@@ -76,7 +76,7 @@ TEST_P(Loopback, SendsBothWaysOfEverySize) {
   for (End* from : {&pair.client, &pair.server}) {
     End& to = from == &pair.client ? pair.server : pair.client;
     for (uint32_t size = 0; size <= kReceiveSize; size += size < 600 ? 1 : 97) {
-      from->data.fill(size);
+      from->data.fill(size, size + 3);
       const LocalSpan span = from->span(3, size);
       ASSERT_TRUE(from->connection->post_send(size, {&span, 1}));
       from->connection->ring();
@@ -141,8 +141,8 @@ TEST_P(Loopback, WritesOfEverySizeFromTheClient) {
 
 TEST_P(Loopback, ReadsOfEverySize) {
   for (uint32_t size : sizes()) {
-    pair.client.data.fill(size + 1);
-    std::memset(pair.server.data.data(), 0x3c, kDataBytes);
+    pair.client.data.fill(size + 1, size + 6);
+    std::memset(pair.server.data.data(), 0x3c, std::min(kDataBytes, size + 12));
     ASSERT_TRUE(
         pair.server.connection->post_read(size, pair.server.span(11, size), pair.client.remote(6)));
     pair.server.connection->ring();

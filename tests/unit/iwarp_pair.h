@@ -45,8 +45,9 @@ class Arena {
     }
     return true;
   }
-  void fill(uint32_t seed) {
-    for (size_t i = 0; i < bytes_; ++i) data()[i] = pattern(seed, i);
+  void fill(uint32_t seed) { fill(seed, bytes_); }
+  void fill(uint32_t seed, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) data()[i] = pattern(seed, i);
   }
   static std::byte pattern(uint32_t seed, size_t i) {
     return static_cast<std::byte>((i * 2654435761u + seed * 40503u + (i >> 8)) >> 7);
