@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "compare.h"
 #include "inputs.h"
 #include "published.h"
 #include "table.h"
@@ -78,17 +80,145 @@ int TableCommand::run() const {
   return write_out(output, make_table(*inputs, kind, experiments));
 }
 
+struct CompareCommand {
+  CLI::App* command = nullptr;
+  std::vector<std::string> paths;
+  std::vector<std::string> metrics{"iops", "p50", "p99", "cpu"};
+  std::vector<std::string> thresholds;
+  std::vector<std::string> allowed;
+  std::string format = "text";
+  std::string output;
+  std::string junit;
+  bool noise = false;
+
+  void add_to(CLI::App& app);
+  int run() const;
+
+ private:
+  Result<CompareOptions> options() const;
+  Result<Comparison> compare(const CompareOptions& options) const;
+};
+
+void CompareCommand::add_to(CLI::App& app) {
+  command = app.add_subcommand("compare",
+                               "Did B become slower than A? Exit status: 0 no, 1 yes, 2 bad input, "
+                               "3 too few or too noisy runs to tell");
+  command->add_option("SET", paths, "two folders of fio JSON files, one a run; with --noise one")
+      ->required()
+      ->expected(1, 2);
+  command->add_flag("--noise", noise,
+                    "split one set by turns and compare the halves: is the machine quiet enough?");
+  command->add_option("-m,--metrics", metrics, "what to judge: iops, mean, p50, p99, p99.9, cpu")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command
+      ->add_option("-t,--threshold", thresholds,
+                   "METRIC=PERCENT from which a worsening counts; default iops=3, mean=5, "
+                   "p50=5, p99=10, p99.9=20, cpu=5")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--allow", allowed, "compare runs that differ in these properties")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(property_names()));
+  command->add_option("-f,--format", format, "text, markdown (for a pull request) or junit")
+      ->check(CLI::IsMember({"text", "markdown", "junit"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", output, "write here instead of to standard output");
+  command->add_option("--junit", junit, "write JUnit XML to this file as well");
+}
+
+Result<CompareOptions> CompareCommand::options() const {
+  const std::map<std::string, double> defaults{{"iops", 3}, {"mean", 5},   {"p50", 5},
+                                               {"p99", 10}, {"p99.9", 20}, {"cpu", 5}};
+  CompareOptions options;
+  options.thresholds.clear();
+  options.allowed.insert(allowed.begin(), allowed.end());
+  for (const std::string& metric : metrics) {
+    const auto it = defaults.find(metric);
+    if (it == defaults.end()) return fail(EINVAL, "--metrics: no metric '" + metric + "'");
+    options.thresholds.insert(*it);
+  }
+  for (const std::string& text : thresholds) {
+    const size_t equals = text.find('=');
+    const std::string metric = text.substr(0, equals);
+    if (equals == std::string::npos || !defaults.contains(metric)) {
+      return fail(EINVAL, "--threshold takes METRIC=PERCENT, as in iops=3, not '" + text + "'");
+    }
+    char* end = nullptr;
+    const double percent = std::strtod(text.c_str() + equals + 1, &end);
+    if (*end != '\0' || end == text.c_str() + equals + 1 || !(percent > 0 && percent < 1000)) {
+      return fail(EINVAL, "--threshold " + text + ": wants a percentage above 0");
+    }
+    if (!options.thresholds.contains(metric)) {
+      return fail(EINVAL, "--threshold " + text + ": --metrics leaves this metric out");
+    }
+    options.thresholds[metric] = percent;
+  }
+  return options;
+}
+
+Result<Comparison> CompareCommand::compare(const CompareOptions& options) const {
+  auto a = load_inputs({paths.front()});
+  if (!a) return tl::unexpected(a.error());
+  std::pair<Inputs, Inputs> sets;
+  if (noise) {
+    sets = split_in_two(*a);
+    if (sets.second.runs.empty()) {
+      return fail(EINVAL, paths.front() + ": holds one run only, which cannot be split");
+    }
+  } else {
+    auto b = load_inputs({paths.back()});
+    if (!b) return tl::unexpected(b.error());
+    print_notes(a->notes);
+    print_notes(b->notes);
+    sets = {std::move(*a), std::move(*b)};
+  }
+  std::vector<std::string> notes;
+  auto samples = collect_samples(sets.first, sets.second, options, notes);
+  print_notes(notes);
+  if (!samples) return tl::unexpected(samples.error());
+  Comparison comparison = judge(*samples, options);
+  comparison.name_a = noise ? paths.front() + " (odd runs)" : paths.front();
+  comparison.name_b = noise ? paths.front() + " (even runs)" : paths.back();
+  return comparison;
+}
+
+int CompareCommand::run() const {
+  if (paths.size() != (noise ? 1U : 2U)) {
+    return bad_input(Error{EINVAL, noise ? "compare --noise takes one set of runs"
+                                         : "compare takes two sets of runs: A and B"});
+  }
+  auto chosen = options();
+  if (!chosen) return bad_input(chosen.error());
+  auto comparison = compare(*chosen);
+  if (!comparison) return bad_input(comparison.error());
+  if (!junit.empty()) {
+    const int written = write_out(junit, compare_junit(*comparison));
+    if (written != 0) return written;
+  }
+  std::string text;
+  if (format == "text") text = compare_text(*comparison);
+  if (format == "markdown") text = compare_markdown(*comparison);
+  if (format == "junit") text = compare_junit(*comparison);
+  const int written = write_out(output, text);
+  return written != 0 ? written : comparison->exit_status();
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Reports of fio runs over NFS, by transport."};
   app.require_subcommand(1);
   TableCommand table;
+  CompareCommand compare;
   table.add_to(app);
+  compare.add_to(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitBadInput;
   }
-  return table.run();
+  return compare.command->parsed() ? compare.run() : table.run();
 }
 
 }  // namespace
