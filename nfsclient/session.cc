@@ -193,8 +193,10 @@ void Session::flush() {
 }
 
 uint32_t Session::wait(uint32_t min, uint64_t deadline_ns) {
-  flush();
+  // fio asks for one event at a time by default. Those that are ready cost it no send call; what
+  // it queues meanwhile gathers, and leaves with commit(), or when the last one was taken.
   if (min != 0 && ready_count_ >= min) return ready_count_;
+  flush();
   for (;;) {
     progress();
     if (ready_count_ >= min) return ready_count_;
@@ -341,6 +343,11 @@ int Session::reply_error(const Reply& reply, const CallState& call, size_t* resu
   }
   *results_at = *results;
   return 0;
+}
+
+void Session::abandon(const Error& error) {
+  abandoned_ = true;
+  for (auto& connection : connections_) connection->transport->abandon(error);
 }
 
 void Session::update_counters() {

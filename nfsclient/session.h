@@ -126,6 +126,10 @@ class Session final : public RpcCaller {
                           ConstBytes arguments, uint32_t reply_max) override;
   [[nodiscard]] uint32_t retransmissions() const override { return control_retransmissions_; }
 
+  /// Gives up all that is outstanding, and whatever is not committed: for a server that does not
+  /// answer any more. The I/Os complete with `error`; files are closed without a COMMIT.
+  void abandon(const Error& error);
+
   /// The last error with its words, for the log; empty when none came since the last call.
   std::string take_error_text();
 
@@ -305,6 +309,7 @@ class Session final : public RpcCaller {
   std::vector<std::byte> control_reply_;
   size_t control_results_ = 0;
   std::string error_text_;
+  bool abandoned_ = false;
 };
 
 }  // namespace nfsrdma

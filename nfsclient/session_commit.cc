@@ -238,7 +238,13 @@ Result<void> Session::close_file(SessionFile* file) {
   const auto dirty = [file] {
     return !file->kept.extents.empty() || file->unkept_writes != 0 || file->commit_out;
   };
-  while (dirty()) {
+  if (abandoned_ && dirty()) {
+    statistics_->lost_writes += file->kept.extents.size() + file->unkept_writes;
+    kept_.drop(file->kept);
+    file->write_error = EIO;
+    note_error("the server did not answer, so they were not committed");
+  }
+  while (!abandoned_ && dirty()) {
     if (!file->commit_out) {
       file->commit_wanted = true;
       advance_commits(*file);

@@ -40,6 +40,8 @@ class Histogram {
   /// The value that `percent` of all samples do not exceed, within the width of a bucket.
   [[nodiscard]] uint64_t percentile(double percent) const;
 
+  [[nodiscard]] uint64_t bucket_count(uint32_t bucket) const { return buckets_[bucket]; }
+
   static constexpr uint32_t bucket_of(uint64_t value) {
     if (value < kSteps) return static_cast<uint32_t>(value);
     const auto top = static_cast<uint32_t>(std::bit_width(value) - 1);
