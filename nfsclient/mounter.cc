@@ -89,7 +89,9 @@ class Mounter {
   Result<Mounted> mount() {
     if (auto found = find_ports(); !found) return tl::unexpected(found.error());
     auto mount_caller = open(mount_port_);
-    if (!mount_caller) return tl::unexpected(mount_caller.error());
+    if (!mount_caller) {
+      return tl::unexpected(unreachable(mount_caller.error(), "MOUNT", "mountport="));
+    }
     MountClient client(**mount_caller, host_and_port(host_, mount_port_));
     auto handle = client.mnt(url_.path);
     answered_ = handle || is_answer(handle.error().code);
@@ -106,6 +108,14 @@ class Mounter {
     config.credential = config_.credential;
     config.call_timeout_ms = config_.call_timeout_ms;
     return std::make_unique<SyncCaller>(std::move(*transport), std::move(config));
+  }
+
+  [[nodiscard]] Error unreachable(const Error& error, std::string_view service,
+                                  std::string_view argument) const {
+    std::string text = "the ";
+    text.append(service).append(" service of ").append(host_).append(": ").append(error.text);
+    text.append("; is the server running, and is the port right (").append(argument);
+    return {error.code, text.append(" in the URL)?")};
   }
 
   Result<void> find_ports() {
@@ -193,7 +203,7 @@ class Mounter {
     mounted.control.jukebox_tries = config_.jukebox_tries;
     mounted.control.jukebox_first_ms = config_.jukebox_first_ms;
     auto caller = open(nfs_port_);
-    if (!caller) return tl::unexpected(caller.error());
+    if (!caller) return tl::unexpected(unreachable(caller.error(), "NFS", "nfsport="));
     mounted.caller = std::move(*caller);
     Nfs3Control nfs(*mounted.caller, mounted.control);
     const std::string rest = exported == "/" ? url_.path : url_.path.substr(exported.size());

@@ -34,7 +34,7 @@ Result<std::vector<std::string>> split(std::string_view path) {
 
 /// The control procedures name an object within its directory; here its whole path is known.
 tl::unexpected<Error> at_path(Error error, const std::string& name, const std::string& path) {
-  if (path != name) error.text += ", path " + path;
+  if (path != name) error.text.insert(0, path + ": ");
   return tl::unexpected(std::move(error));
 }
 

@@ -37,7 +37,11 @@ SyncCaller::SyncCaller(Transport& transport, SyncCallerConfig config)
 }
 
 SyncCaller::~SyncCaller() {
-  if (owned_ == nullptr) transport_.set_sink(nullptr);
+  if (owned_ == nullptr) {
+    transport_.set_sink(nullptr);
+  } else {
+    owned_.reset();  // While on_reply() can still be called.
+  }
 }
 
 void SyncCaller::on_sent(uint32_t /*slot*/, uint64_t /*sent_ns*/) {}

@@ -112,7 +112,13 @@ TEST_F(NamespaceTest, NoMountd) {
   server_.registers_mountd = false;
   expect_refused("nfs://host/export", EOPNOTSUPP, {"mountd", "mountport="});
   server_.has_mountd = false;
-  expect_refused("nfs://host/export?nfsport=2049&mountport=20048", ECONNREFUSED, {"20048"});
+  expect_refused("nfs://host/export?nfsport=2049&mountport=20048", ECONNREFUSED,
+                 {"20048", "MOUNT service", "mountport="});
+}
+
+TEST_F(NamespaceTest, NoNfsServerBesideMountd) {
+  server_.has_nfs = false;
+  expect_refused("nfs://host/export", ECONNREFUSED, {"2049", "NFS service", "nfsport="});
 }
 
 TEST_F(NamespaceTest, WhatIsNoServer) {
@@ -219,7 +225,7 @@ TEST_F(NamespaceTest, Resolve) {
   }
   EXPECT_EQ(client->resolve("")->handle, client->root());
   EXPECT_EQ(client->resolve(".")->handle, client->root());
-  expect_error(client->resolve("data/none"), ENOENT, {"\"none\"", "path data/none"});
+  expect_error(client->resolve("data/none"), ENOENT, {"\"none\"", "data/none: "});
   expect_error(client->resolve("data/file/x"), ENOTDIR, {"not a directory"});
   expect_error(client->resolve("data/link"), ELOOP, {"symbolic link"});
   expect_error(client->resolve("data/../data"), EINVAL, {"'..'"});
@@ -263,7 +269,7 @@ TEST_F(NamespaceTest, MakeDirectoriesWhileAnotherJobDoes) {
 TEST_F(NamespaceTest, Files) {
   auto client = mounted("nfs://host/export");
   ASSERT_TRUE(client);
-  expect_error(client->open_file("data/new"), ENOENT, {"path data/new"});
+  expect_error(client->open_file("data/new"), ENOENT, {"data/new: "});
   auto made = client->create_file("data/new");
   ASSERT_TRUE(made) << made.error().text;
   const uint64_t id = server_.find("/export/data/new");
@@ -283,7 +289,7 @@ TEST_F(NamespaceTest, Files) {
   expect_error(client->create_file(""), EINVAL, {"names no file"});
   EXPECT_TRUE(client->remove_file("data/new"));
   EXPECT_EQ(server_.find("/export/data/new"), 0u);
-  expect_error(client->remove_file("data/new"), ENOENT, {"path data/new"});
+  expect_error(client->remove_file("data/new"), ENOENT, {"data/new: "});
 }
 
 TEST_F(NamespaceTest, RemoveTree) {
