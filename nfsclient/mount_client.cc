@@ -96,12 +96,16 @@ Result<std::vector<Export>> MountClient::exports() {
   const ZdrResults<::exports> results(*reply, zdr_exports);
   if (!results.ok()) return fail(EPROTO, asked + "the reply is garbled");
   std::vector<Export> list;
-  for (const exportnode* node = results.value(); node != nullptr; node = node->ex_next) {
+  for (const exportnode* at = results.value(); at != nullptr;) {
+    const exportnode node = zdr_load(at);
     Export& exported = list.emplace_back();
-    exported.path = node->ex_dir;
-    for (const groupnode* group = node->ex_groups; group != nullptr; group = group->gr_next) {
-      exported.groups.emplace_back(group->gr_name);
+    exported.path = node.ex_dir;
+    for (const groupnode* group_at = node.ex_groups; group_at != nullptr;) {
+      const groupnode group = zdr_load(group_at);
+      exported.groups.emplace_back(group.gr_name);
+      group_at = group.gr_next;
     }
+    at = node.ex_next;
   }
   return list;
 }

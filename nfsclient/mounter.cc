@@ -123,7 +123,11 @@ class Mounter {
     mount_port_ = url_.mount_port;
     if (nfs_port_ != 0 && mount_port_ != 0) return {};
     auto portmap = open(kPortmapPort);
-    if (!portmap) return tl::unexpected(portmap_error(host_, portmap.error()));
+    if (!portmap) {
+      // A host that cannot be reached at all needs another host, not other ports.
+      const bool no_host = portmap.error().code == EHOSTUNREACH;
+      return tl::unexpected(no_host ? portmap.error() : portmap_error(host_, portmap.error()));
+    }
     if (nfs_port_ == 0) {
       if (auto found = find_nfs_port(**portmap); !found) return found;
     }

@@ -185,12 +185,14 @@ Result<DirPage> Nfs3Control::readdirplus_page(const FileHandle& directory, const
   page.next = from;
   page.eof = read.reply.eof != 0;
   std::ranges::copy(read.cookieverf, page.next.verifier.begin());
-  for (const entryplus3* entry = read.reply.entries; entry != nullptr; entry = entry->nextentry) {
-    page.next.cookie = entry->cookie;
-    const std::string_view name = entry->name;
+  for (const entryplus3* at = read.reply.entries; at != nullptr;) {
+    const entryplus3 entry = zdr_load(at);
+    at = entry.nextentry;
+    page.next.cookie = entry.cookie;
+    const std::string_view name = entry.name;
     if (name == "." || name == "..") continue;
-    page.entries.push_back({std::string(name), entry->fileid, entry->cookie,
-                            from_zdr(entry->name_attributes), from_zdr(entry->name_handle)});
+    page.entries.push_back({std::string(name), entry.fileid, entry.cookie,
+                            from_zdr(entry.name_attributes), from_zdr(entry.name_handle)});
   }
   if (read.reply.entries == nullptr && !page.eof) {
     return fail(EPROTO, asked(NfsProcedure::kReaddirplus, what) +

@@ -42,6 +42,14 @@ class ZdrArguments {
   alignas(8) std::array<char, kArgumentsMax + kSlack> buffer_{};
 };
 
+/// A list node that libnfs allocated: its allocator aligns to 4 bytes only.
+template <typename T>
+T zdr_load(const T* node) {
+  T copy;
+  std::memcpy(&copy, static_cast<const void*>(node), sizeof copy);
+  return copy;
+}
+
 /// Results decoded from a reply whose shape was checked before (reply_shape.h). Pointers within
 /// value() live as long as this object.
 template <typename T>
