@@ -178,7 +178,8 @@ int nfsrdma_files_lay_out(nfsrdma_files* files, const char* name, uint64_t wante
 
 int nfsrdma_files_unlink(nfsrdma_files* files, const char* name) {
   auto removed = files->names->remove_file(files->target.path_of(name));
-  return removed ? 0 : told(removed.error());
+  if (removed) return 0;
+  return removed.error().code == ENOENT ? ENOENT : told(removed.error());
 }
 
 void nfsrdma_files_close(nfsrdma_files* files) {

@@ -158,6 +158,16 @@ int nfsrdma_job::close_file(SessionFile* file) {
   return closed.error().code;
 }
 
+// fio unlinks before it closes, and once more behind that.
+int nfsrdma_job::unlink(const std::string& name) {
+  const std::string path = target_.path_of(name);
+  session_->forget_unlinked(path);
+  auto removed = names_->remove_file(path);
+  if (removed) return 0;
+  if (removed.error().code != ENOENT) log_failure(removed.error().text);
+  return removed.error().code;
+}
+
 bool nfsrdma_job::write(SessionFile* file, void* user, uint64_t offset, ConstBytes from) {
   const bool commit_after = direct_rule_ && from.size() > wtmax_;
   return session_->write(user, file, offset, from, stable_, commit_after);
@@ -237,8 +247,7 @@ int nfsrdma_job_file_size(nfsrdma_job* job, const char* name, uint64_t* size) {
 }
 
 int nfsrdma_job_unlink(nfsrdma_job* job, const char* name) {
-  auto removed = job->names().remove_file(job->target().path_of(name));
-  return removed ? 0 : logged(removed.error());
+  return job->unlink(name);
 }
 
 bool nfsrdma_job_read(nfsrdma_job* job, nfsrdma_file* file, void* user, uint64_t offset, void* to,

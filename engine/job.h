@@ -23,6 +23,7 @@ struct nfsrdma_job final : nfsrdma::IssueSink {
 
   nfsrdma::Result<nfsrdma::SessionFile*> open_file(const std::string& name);
   int close_file(nfsrdma::SessionFile* file);
+  int unlink(const std::string& name);
   bool write(nfsrdma::SessionFile* file, void* user, uint64_t offset, nfsrdma::ConstBytes from);
   uint32_t wait(uint32_t min, uint64_t deadline_ns, const volatile bool* stop);
   nfsrdma::IoCompletion take();

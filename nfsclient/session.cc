@@ -16,7 +16,6 @@ namespace {
 constexpr uint32_t kProcedureAt = 5 * kXdrUnit;  // RFC 5531 section 9: the sixth word of a call
 constexpr uint32_t kGatherCalls = 32;
 constexpr uint64_t kGatherBytes = 64 * 1024;
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kSecond = 1'000'000'000;
 // Hybrid polling spins for about as long as a sleep and a wake-up cost.
 constexpr uint64_t kSpinNs = 20'000;
@@ -197,23 +196,27 @@ uint32_t Session::wait(uint32_t min, uint64_t deadline_ns) {
   // it queues meanwhile gathers, and leaves with commit(), or when the last one was taken.
   if (min != 0 && ready_count_ >= min) return ready_count_;
   flush();
+  uint64_t begin = 0;
   for (;;) {
     progress();
-    if (ready_count_ >= min) return ready_count_;
+    if (ready_count_ >= min) break;
     const uint64_t now = now_ns();
-    if (now >= deadline_ns) return ready_count_;
+    if (begin == 0) begin = now;
+    if (now >= deadline_ns) break;
     if (config_.poll == PollMode::kBusy) continue;
+    // Spinning pays where the answer is likely to come before a sleep would have ended.
     if (config_.poll == PollMode::kHybrid && on_wire_ <= kSpinDepthMax &&
-        now - last_progress_ns_ < kSpinNs)
+        expected_wait_ns_ < kSpinNs && now - begin < kSpinNs)
       continue;
     sleep(deadline_ns);
   }
+  const uint64_t waited = begin == 0 ? 0 : now_ns() - begin;
+  expected_wait_ns_ = (expected_wait_ns_ * 7 + waited) / 8;
+  return ready_count_;
 }
 
 void Session::progress() {
-  uint32_t ended = 0;
-  for (auto& connection : connections_) ended += connection->transport->progress();
-  if (ended != 0) last_progress_ns_ = now_ns();
+  for (auto& connection : connections_) connection->transport->progress();
   pump();
   flush();
 }

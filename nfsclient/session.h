@@ -61,6 +61,7 @@ struct SessionFile {
   uint32_t commit_rounds = 0;          ///< COMMITs in a row that found lost data
   std::vector<uint32_t> sync_waiting;  ///< I/Os that wait for the next COMMIT
   std::vector<uint32_t> sync_covered;  ///< I/Os that wait for the one on its way
+  bool unlinked = false;               ///< removed while open: nothing of it matters any more
   int write_error = 0;                 ///< of kept data that were given up; told by the next sync
 };
 
@@ -100,6 +101,8 @@ class Session final : public RpcCaller {
   SessionFile* open_file(std::string name, const FileHandle& handle);
   /// Commits what is kept of the file, waits for it, and forgets the file. An error: data lost.
   Result<void> close_file(SessionFile* file);
+  /// The file of that name is about to be removed: what is kept of it needs no COMMIT any more.
+  void forget_unlinked(const std::string& name);
 
   /// Starts an I/O. False: `depth` I/Os are outstanding. Nothing is sent before flush() or wait(),
   /// except that commit() sends once enough has gathered.
@@ -301,7 +304,7 @@ class Session final : public RpcCaller {
   uint64_t series_end_ns_ = 0;
 
   std::vector<pollfd> polls_;
-  uint64_t last_progress_ns_ = 0;
+  uint64_t expected_wait_ns_ = 0;  // of the last waits, the later the more it counts
 
   bool control_done_ = false;
   uint32_t control_retransmissions_ = 0;

@@ -234,10 +234,24 @@ void Session::commit_by_age(uint64_t now) {
   }
 }
 
+void Session::forget_unlinked(const std::string& name) {
+  for (auto& file : files_)
+    if (file->name == name) file->unlinked = true;
+}
+
 Result<void> Session::close_file(SessionFile* file) {
   const auto dirty = [file] {
     return !file->kept.extents.empty() || file->unkept_writes != 0 || file->commit_out;
   };
+  while (file->unlinked && dirty()) {
+    // A COMMIT would find a stale handle. What is on its way still has to come back.
+    kept_.drop(file->kept);
+    file->unkept_writes = 0;
+    file->commit_wanted = false;
+    if (!dirty()) break;
+    progress();
+    if (dirty()) sleep(kNever);
+  }
   if (abandoned_ && dirty()) {
     statistics_->lost_writes += file->kept.extents.size() + file->unkept_writes;
     kept_.drop(file->kept);
@@ -253,7 +267,7 @@ Result<void> Session::close_file(SessionFile* file) {
     progress();
     if (dirty()) sleep(kNever);
   }
-  const int error = file->write_error;
+  const int error = file->unlinked ? 0 : file->write_error;
   const std::string name = file->name;
   std::erase_if(files_, [file](const auto& each) { return each.get() == file; });
   if (error != 0)
