@@ -11,8 +11,16 @@ build_option() {
   sed -n "s/.*{\"name\": \"$2\", \"value\": \"\([^\"]*\)\".*/\1/p" "$options"
 }
 
+# known_targets DIR NAME...: those of the names that the folder can build.
+known_targets() {
+  local dir=$1
+  shift
+  ninja -C "$dir" -t targets all | sed -n 's/^\([^:]*\): .*/\1/p' |
+    grep -xF -f <(printf '%s\n' "$@") || true
+}
+
 # build_in DIR OPTION...: configures where it is new or an option differs, then builds everything,
-# or the targets in the array build_targets.
+# or those of the targets in the array build_targets that there are.
 build_targets=()
 build_in() {
   local dir=$1 stamp=$1/setup-options
@@ -27,7 +35,11 @@ build_in() {
       meson configure "$dir" "$@" >"$dir/setup.log" 2>&1 || show_failure "$dir/setup.log"
     fi
     printf '%s' "$*" >"$stamp"
-    ninja -C "$dir" -j "$(cpus)" "${build_targets[@]}" >"$dir/build.log" 2>&1 || show_failure "$dir/build.log"
+    # First what meson makes: a new target is not known before.
+    ninja -C "$dir" build.ninja >"$dir/build.log" 2>&1 || show_failure "$dir/build.log"
+    targets=()
+    [ ${#build_targets[@]} = 0 ] || mapfile -t targets < <(known_targets "$dir" "${build_targets[@]}")
+    ninja -C "$dir" -j "$(cpus)" "${targets[@]}" >>"$dir/build.log" 2>&1 || show_failure "$dir/build.log"
   ) 9>"$dir/setup.lock"
 }
 
