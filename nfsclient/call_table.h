@@ -57,6 +57,8 @@ class CallTable {
 
   [[nodiscard]] std::byte* head(uint32_t slot) { return heads_.get() + slot * stride_ + room_; }
   [[nodiscard]] uint32_t head_max() const { return head_max_; }
+  /// All heads, with their room: what RDMA registers.
+  [[nodiscard]] Bytes heads() { return {heads_.get(), stride_ * slots_.size()}; }
 
  private:
   std::vector<CallSlot> slots_;

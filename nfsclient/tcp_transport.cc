@@ -7,31 +7,21 @@
 #include <algorithm>
 #include <cstring>
 
+#include "recovery.h"
+
 namespace nfsrdma {
 namespace {
 
 constexpr uint32_t kMarkerBytes = 4;
 constexpr size_t kBufferMin = 256 * 1024;
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint32_t kSamePortTries = 5;
-
-uint64_t scan_interval(uint32_t timeo_ms) {
-  return std::clamp<uint64_t>(timeo_ms / 8, 5, 1000) * kMs;
-}
-
-// The first try comes at once; a server that keeps closing is asked ever less often.
-uint64_t backoff_ns(uint32_t failures, uint64_t noise) {
-  if (failures == 0) return 0;
-  const uint64_t base = std::min<uint64_t>(uint64_t{50} << std::min(failures, 6u), 3000) * kMs;
-  return base + noise % (base / 4);
-}
 
 }  // namespace
 
 Result<std::unique_ptr<TcpTransport>> TcpTransport::open(const TransportConfig& config) {
   if (config.slots == 0 || config.slots > kSlotsMax)
     return fail(EINVAL, "a connection has 1 to " + std::to_string(kSlotsMax) + " call slots");
-  const uint64_t deadline = now_ns() + config.connect_timeout_ms * kMs;
+  const uint64_t deadline = now_ns() + config.connect_timeout_ms * kNsPerMs;
   auto addresses = resolve(config.host, config.port);
   if (!addresses) return tl::unexpected(addresses.error());
   SocketAddress server;
@@ -52,7 +42,7 @@ TcpTransport::TcpTransport(const TransportConfig& config, Socket socket,
       queue_(config.slots),
       buffer_size_(std::max<size_t>(kBufferMin, size_t{config.reply_head_max} + kBufferMin / 2)),
       record_max_(size_t{config.reply_head_max} + config.bulk_max + kXdrUnit),
-      scan_interval_ns_(scan_interval(config.timeo_ms)) {
+      scan_interval_ns_(timer_scan_interval_ns(config.timeo_ms)) {
   resend_.reserve(config.slots);
   // Not value-initialised: pages that a job never needs are never touched.
   buffer_.reset(new std::byte[buffer_size_]);
@@ -127,25 +117,11 @@ void TcpTransport::lose_link(const std::string& why) {
   front_sent_ = 0;
   send_blocked_ = false;
 
-  resend_.clear();
-  for (uint32_t slot = 0; slot < calls_.size(); ++slot) {
-    CallSlot& entry = calls_[slot];
-    if (entry.state == CallState::kSent) {
-      entry.state = CallState::kQueued;
-      ++entry.retransmissions;
-    } else if (entry.state != CallState::kQueued) {
-      continue;
-    }
-    resend_.push_back(slot);
-  }
-  std::sort(resend_.begin(), resend_.end(),
-            [this](uint32_t a, uint32_t b) { return calls_[a].order < calls_[b].order; });
-  queue_.clear();
-  for (const uint32_t slot : resend_) queue_.push(slot);
+  requeue_all(calls_, queue_, resend_);
   on_wire_ = 0;
 
   const uint64_t now = now_ns();
-  connect_at_ns_ = now + backoff_ns(connect_failures_, now);
+  connect_at_ns_ = now + reconnect_backoff_ns(connect_failures_, now);
   ++connect_failures_;
 }
 
@@ -160,7 +136,7 @@ void TcpTransport::try_connect(uint64_t now) {
   }
   socket_ = std::move(*socket);
   link_ = Link::kConnecting;
-  connect_at_ns_ = now + config_.connect_timeout_ms * kMs;
+  connect_at_ns_ = now + config_.connect_timeout_ms * kNsPerMs;
 }
 
 void TcpTransport::link_up() {
@@ -172,24 +148,17 @@ void TcpTransport::link_up() {
 
 void TcpTransport::run_timers(uint64_t now) {
   scan_at_ns_ = now + scan_interval_ns_;
-  const uint64_t timeo_ns = config_.timeo_ms * kMs;
-  const uint64_t major_ns = timeo_ns * (config_.retrans + 1);
   for (uint32_t slot = 0; slot < calls_.size(); ++slot) {
     CallSlot& entry = calls_[slot];
     if (entry.state != CallState::kSent && entry.state != CallState::kQueued) continue;
-    if (entry.queued_ns == 0) entry.queued_ns = now;
-    if (config_.soft && now - entry.queued_ns >= major_ns) {
+    const Overdue how = overdue(entry, config_, now, last_received_ns_);
+    if (how == Overdue::kMajor) {
       time_out(slot, now);
+    } else if (link_ != Link::kUp || how == Overdue::kNo) {
       continue;
-    }
-    if (link_ != Link::kUp) continue;
-    // A call that cannot be sent for so long has met a peer that no longer reads.
-    const bool stuck = entry.state == CallState::kQueued && now - last_received_ns_ >= timeo_ns &&
-                       now - entry.queued_ns >= timeo_ns;
-    const bool silent = entry.state == CallState::kSent && now - entry.wait_start_ns >= timeo_ns;
-    if (stuck || (silent && last_received_ns_ < entry.wait_start_ns)) {
-      lose_link("no reply from " + server_.text() + describe_wait(timeo_ns));
-    } else if (silent) {
+    } else if (how == Overdue::kStuck || last_received_ns_ < entry.wait_start_ns) {
+      lose_link("no reply from " + server_.text() + describe_wait(config_.timeo_ms * kNsPerMs));
+    } else {
       // Others are answered: this call or its reply was dropped by the server.
       entry.state = CallState::kQueued;
       entry.wait_start_ns = now;
@@ -202,11 +171,8 @@ void TcpTransport::run_timers(uint64_t now) {
 
 void TcpTransport::time_out(uint32_t slot, uint64_t now) {
   const bool half_sent = front_sent_ > 0 && !queue_.empty() && queue_.at(0) == slot;
-  Error error{ETIMEDOUT, "no reply from " + server_.text() +
-                             describe_wait(now - calls_[slot].queued_ns) +
-                             " (timeo=" + std::to_string(config_.timeo_ms / 100) +
-                             ", retrans=" + std::to_string(config_.retrans) + ")"};
-  if (link_ != Link::kUp) error.text += "; not connected: " + last_error_;
+  const Error error = major_timeout_error(server_.text(), calls_[slot], config_, now,
+                                          link_ == Link::kUp ? nullptr : &last_error_);
   if (half_sent) lose_link("gave up a call that was half sent to " + server_.text());
   end_call(slot, error);
 }
@@ -238,12 +204,6 @@ void TcpTransport::abandon(const Error& error) {
   // Not those that the sink submits from on_reply().
   const std::vector<uint32_t> slots = resend_;
   for (const uint32_t slot : slots) end_call(slot, error);
-}
-
-std::string TcpTransport::describe_wait(uint64_t waited_ns) const {
-  const uint64_t tenths = waited_ns / (100 * kMs);
-  return " within " + std::to_string(tenths / 10) +
-         (tenths < 100 ? "." + std::to_string(tenths % 10) : std::string()) + " s";
 }
 
 TransportInfo TcpTransport::info() const {

@@ -81,7 +81,6 @@ class TcpTransport final : public Transport {
   void run_timers(uint64_t now);
   void time_out(uint32_t slot, uint64_t now);
   void end_call(uint32_t slot, const Error& error);
-  std::string describe_wait(uint64_t waited_ns) const;
 
   // tcp_send.cc
   struct Gather;
