@@ -57,10 +57,10 @@ struct RdmaHeaderOut {
   uint32_t xid = 0;
   uint32_t credits = 0;
   RdmaProc proc = RdmaProc::kMsg;
-  std::span<const ReadSegment> reads;
-  std::span<const WriteChunk> writes;
+  std::span<const ReadSegment> reads = {};
+  std::span<const WriteChunk> writes = {};
   bool has_reply = false;
-  WriteChunk reply;
+  WriteChunk reply = {};
 };
 
 /// Bytes that encode_rdma_header() needs.
