@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "open_transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "iwarp_fabric.h"
+#include "rpcrdma_transport.h"
+#include "tcp_transport.h"
+
+namespace nfsrdma {
+namespace {
+
+// How long fabric=auto waits for verbs before it takes iwarp.
+constexpr uint32_t kVerbsTryMs = 2'000;
+
+Result<std::unique_ptr<Transport>> over(std::unique_ptr<Fabric> fabric,
+                                        const TransportConfig& config, const RdmaOptions& options) {
+  const RpcRdmaOptions rpc{.inline_size = options.inline_size,
+                           .credits = options.credits,
+                           .key_per_call = options.key_per_call};
+  auto opened = RpcRdmaTransport::open(config, rpc, std::move(fabric));
+  if (!opened) return tl::unexpected(opened.error());
+  return std::unique_ptr<Transport>(std::move(*opened));
+}
+
+Result<std::unique_ptr<Transport>> over_verbs(const TransportConfig&, const RdmaOptions&) {
+  return fail(ENODEV, "this build has no verbs fabric");
+}
+
+Result<std::unique_ptr<Transport>> over_iwarp(const TransportConfig& config,
+                                              const RdmaOptions& options) {
+  return over(make_iwarp_fabric({.crc = options.iwarp_crc, .segment_max = 0}), config, options);
+}
+
+// What a failed iwarp connect tells about the server: iWARP servers listen on TCP.
+std::string seems_to_be(const Error& iwarp, const TransportConfig& config) {
+  const std::string port = "TCP port " + std::to_string(config.port) + " of " + config.host;
+  if (iwarp.code == ECONNREFUSED)
+    return "nothing listens on " + port +
+           ", so the server seems to be no iWARP server: InfiniBand and RoCE servers need "
+           "fabric=verbs and an RDMA device in this machine";
+  if (iwarp.code == ETIMEDOUT || iwarp.code == EHOSTUNREACH || iwarp.code == ENETUNREACH)
+    return port + " did not answer, so nothing can be told of the server";
+  return port + " took the connection, so the server seems to be an iWARP server";
+}
+
+bool is_usage(const Error& error) {
+  return error.code == EINVAL;
+}
+
+}  // namespace
+
+Result<TransportKind> parse_transport(std::string_view text) {
+  if (text == "tcp") return TransportKind::kTcp;
+  if (text == "rdma") return TransportKind::kRdma;
+  return fail(EINVAL, "transport is tcp or rdma, not '" + std::string(text) + "'");
+}
+
+Result<FabricKind> parse_fabric(std::string_view text) {
+  if (text == "auto") return FabricKind::kAuto;
+  if (text == "verbs") return FabricKind::kVerbs;
+  if (text == "iwarp") return FabricKind::kIwarp;
+  return fail(EINVAL, "fabric is auto, verbs or iwarp, not '" + std::string(text) + "'");
+}
+
+Result<std::unique_ptr<Transport>> open_transport(const TransportConfig& config,
+                                                  const RdmaOptions& options) {
+  if (options.transport == TransportKind::kTcp) {
+    auto opened = TcpTransport::open(config);
+    if (!opened) return tl::unexpected(opened.error());
+    return std::unique_ptr<Transport>(std::move(*opened));
+  }
+  TransportConfig there = config;
+  there.port = options.rdma_port;
+  std::string verbs_text;
+  if (options.fabric != FabricKind::kIwarp) {
+    TransportConfig first = there;
+    if (options.fabric == FabricKind::kAuto)
+      first.connect_timeout_ms = std::min(config.connect_timeout_ms, kVerbsTryMs);
+    auto opened = over_verbs(first, options);
+    if (opened || options.fabric == FabricKind::kVerbs || is_usage(opened.error())) return opened;
+    verbs_text = "; verbs: " + opened.error().text;
+  }
+  auto opened = over_iwarp(there, options);
+  if (opened || is_usage(opened.error())) return opened;
+  const Error& error = opened.error();
+  return fail(error.code, "no RDMA connection to " + config.host + ": " +
+                              seems_to_be(error, there) + " (iwarp: " + error.text + verbs_text +
+                              ")");
+}
+
+}  // namespace nfsrdma
