@@ -19,6 +19,7 @@ extern "C" {
 #endif
 
 enum nfsrdma_transport { NFSRDMA_TCP = 0, NFSRDMA_RDMA = 1 };
+enum nfsrdma_fabric { NFSRDMA_FABRIC_AUTO = 0, NFSRDMA_FABRIC_VERBS, NFSRDMA_FABRIC_IWARP };
 enum nfsrdma_stable {
   NFSRDMA_STABLE_AUTO = 0,
   NFSRDMA_STABLE_UNSTABLE,
@@ -41,6 +42,12 @@ struct nfsrdma_options {
   unsigned long long commit_bytes;
   unsigned long long uncommitted_max;
   unsigned int transport;
+  unsigned int fabric;
+  unsigned int rdma_port;
+  unsigned int inline_size;
+  unsigned int credits;
+  unsigned int iwarp_crc;
+  unsigned int key_per_call;
   unsigned int nconnect;
   unsigned int soft;
   unsigned int timeo;

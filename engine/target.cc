@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "interface_address.h"
+#include "open_transport.h"
 #include "tcp_transport.h"
 
 namespace nfsrdma {
@@ -33,6 +34,17 @@ ReservedPort reserved_port(unsigned value) {
       return ReservedPort::kNo;
     default:
       return ReservedPort::kAuto;
+  }
+}
+
+FabricKind fabric_kind(unsigned value) {
+  switch (value) {
+    case NFSRDMA_FABRIC_VERBS:
+      return FabricKind::kVerbs;
+    case NFSRDMA_FABRIC_IWARP:
+      return FabricKind::kIwarp;
+    default:
+      return FabricKind::kAuto;
   }
 }
 
@@ -102,11 +114,17 @@ ConnectTcp tcp_connector(const Target& target) {
   };
 }
 
-Result<std::unique_ptr<Transport>> connect_data(const nfsrdma_options&,
-                                                const TransportConfig& config, const NfsUrl&) {
-  auto transport = TcpTransport::open(config);
-  if (!transport) return tl::unexpected(transport.error());
-  return std::unique_ptr<Transport>(std::move(*transport));
+Result<std::unique_ptr<Transport>> connect_data(const nfsrdma_options& options,
+                                                const TransportConfig& config, const NfsUrl& url) {
+  RdmaOptions rdma;
+  rdma.transport = options.transport == NFSRDMA_RDMA ? TransportKind::kRdma : TransportKind::kTcp;
+  rdma.fabric = fabric_kind(options.fabric);
+  rdma.rdma_port = url.rdma_port != 0 ? url.rdma_port : static_cast<uint16_t>(options.rdma_port);
+  rdma.inline_size = options.inline_size;
+  rdma.credits = options.credits;
+  rdma.iwarp_crc = options.iwarp_crc != 0;
+  rdma.key_per_call = options.key_per_call != 0;
+  return open_transport(config, rdma);
 }
 
 }  // namespace nfsrdma

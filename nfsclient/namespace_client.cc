@@ -65,18 +65,23 @@ NamespaceClient::NamespaceClient(Mounted mounted, ConnectTcp connect, NamespaceC
     : mounted_(std::move(mounted)),
       connect_(std::move(connect)),
       config_(std::move(config)),
-      nfs_(*mounted_.caller, mounted_.control) {}
+      nfs_(std::in_place, *mounted_.caller, mounted_.control) {}
+
+void NamespaceClient::call_through(RpcCaller& caller) {
+  nfs_.emplace(caller, mounted_.control);
+  mounted_.caller.reset();
+}
 
 Result<Found> NamespaceClient::with_attributes(const Node& node, const std::string& path) {
   if (node.attributes) return Found{node.handle, *node.attributes};
-  auto attributes = nfs_.getattr(node.handle, path);
+  auto attributes = nfs_->getattr(node.handle, path);
   if (!attributes) return tl::unexpected(attributes.error());
   return Found{node.handle, *attributes};
 }
 
 Result<Found> NamespaceClient::child(const FileHandle& directory, const std::string& name,
                                      const std::string& path) {
-  auto node = nfs_.lookup(directory, name);
+  auto node = nfs_->lookup(directory, name);
   if (!node) return at_path(node.error(), name, path);
   auto found = with_attributes(*node, path);
   if (found && found->attributes.type == FileType::kLink) {
@@ -107,7 +112,7 @@ Result<Found> NamespaceClient::make_directories(const std::string& path) {
   for (const std::string& name : *names) {
     auto next = child(at.handle, name, path);
     if (!next && next.error().code == ENOENT) {
-      auto made = nfs_.mkdir(at.handle, name, 0755);
+      auto made = nfs_->mkdir(at.handle, name, 0755);
       // Another job may have made it meanwhile.
       next = !made && made.error().code == EEXIST ? child(at.handle, name, path)
              : made                               ? with_attributes(*made, path)
@@ -153,7 +158,7 @@ Result<Found> NamespaceClient::create_file(const std::string& path, uint32_t mod
   SetAttributes attributes;
   attributes.mode = mode;
   // UNCHECKED: another job that creates the same file meanwhile does no harm.
-  auto node = nfs_.create(parent->directory, parent->name, CreateMode::kUnchecked, attributes);
+  auto node = nfs_->create(parent->directory, parent->name, CreateMode::kUnchecked, attributes);
   if (!node) return at_path(node.error(), parent->name, path);
   found = with_attributes(*node, path);
   if (!found) return found;
@@ -163,7 +168,7 @@ Result<Found> NamespaceClient::create_file(const std::string& path, uint32_t mod
 Result<void> NamespaceClient::remove_file(const std::string& path) {
   auto parent = parent_of(path);
   if (!parent) return tl::unexpected(parent.error());
-  auto removed = nfs_.remove(parent->directory, parent->name);
+  auto removed = nfs_->remove(parent->directory, parent->name);
   if (!removed) return at_path(removed.error(), parent->name, path);
   return {};
 }
@@ -179,16 +184,16 @@ Result<void> NamespaceClient::remove_entry(const FileHandle& directory, const Di
   if (entry.handle && entry.attributes) {
     node = {*entry.handle, entry.attributes};
   } else {
-    auto looked_up = nfs_.lookup(directory, entry.name);
+    auto looked_up = nfs_->lookup(directory, entry.name);
     if (!looked_up) return tl::unexpected(looked_up.error());
     node = *looked_up;
   }
   auto found = with_attributes(node, path);
   if (!found) return tl::unexpected(found.error());
-  if (found->attributes.type != FileType::kDirectory) return nfs_.remove(directory, entry.name);
+  if (found->attributes.type != FileType::kDirectory) return nfs_->remove(directory, entry.name);
   const std::string below = path + "/" + entry.name;
   if (auto done = remove_contents(found->handle, below, depth + 1, removed); !done) return done;
-  return nfs_.rmdir(directory, entry.name);
+  return nfs_->rmdir(directory, entry.name);
 }
 
 Result<void> NamespaceClient::remove_contents(const FileHandle& directory, const std::string& path,
@@ -200,7 +205,7 @@ Result<void> NamespaceClient::remove_contents(const FileHandle& directory, const
   DirPosition position;
   // Each page holds entries, which count against kTreeEntriesMax, or "." and ".." alone.
   for (uint32_t idle_pages = 0; idle_pages < 4;) {
-    auto page = nfs_.readdirplus_page(directory, position, path);
+    auto page = nfs_->readdirplus_page(directory, position, path);
     if (!page) return tl::unexpected(page.error());
     size_t gone = 0;
     for (const DirEntry& entry : page->entries) {
@@ -232,7 +237,7 @@ Result<uint64_t> NamespaceClient::remove_tree(const std::string& path) {
   uint64_t removed = 0;
   auto done = remove_contents(found->handle, path, 0, removed);
   if (!done) return tl::unexpected(done.error());
-  done = nfs_.rmdir(parent->directory, parent->name);
+  done = nfs_->rmdir(parent->directory, parent->name);
   if (!done) return tl::unexpected(done.error());
   return removed + 1;
 }

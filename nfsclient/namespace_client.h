@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "mounter.h"
@@ -36,7 +37,11 @@ class NamespaceClient {
   [[nodiscard]] const FileHandle& root() const { return mounted_.root; }
   [[nodiscard]] const FsInfo& limits() const { return mounted_.limits; }
   [[nodiscard]] const Mounted& mounted() const { return mounted_; }
-  [[nodiscard]] Nfs3Control& nfs() { return nfs_; }
+  [[nodiscard]] Nfs3Control& nfs() { return *nfs_; }
+
+  /// From here on NFS calls go through `caller`, which must live longer; the connection that
+  /// mounting used is closed.
+  void call_through(RpcCaller& caller);
 
   /// ENOENT when it does not exist; ELOOP for a symbolic link.
   Result<Found> resolve(const std::string& path);
@@ -73,7 +78,7 @@ class NamespaceClient {
   Mounted mounted_;
   ConnectTcp connect_;
   NamespaceConfig config_;
-  Nfs3Control nfs_;
+  std::optional<Nfs3Control> nfs_;
 };
 
 }  // namespace nfsrdma
