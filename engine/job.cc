@@ -129,6 +129,8 @@ Result<std::unique_ptr<nfsrdma_job>> nfsrdma_job::open(const nfsrdma_options& op
       config, std::move(*connections), job->target_.mounting.credential, statistics, job.get());
   job->names_ = std::move(*names);
   if (auto added = job->session_->add_memory(buffer); !added) return tl::unexpected(added.error());
+  // LOOKUP, CREATE and the rest go the way of the job's data.
+  job->names_->call_through(*job->session_);
   return job;
 }
 

@@ -53,7 +53,11 @@ TcpTransport::TcpTransport(const TransportConfig& config, Socket socket,
   last_received_ns_ = now_ns();
 }
 
-TcpTransport::~TcpTransport() = default;
+TcpTransport::~TcpTransport() {
+  // A port below 1024 in TIME_WAIT is missing to the next job: there are only 512. Every call has
+  // ended, so a reset costs nothing.
+  if (local_port_ < IPPORT_RESERVED && outstanding_ == 0) socket_.abort();
+}
 
 void TcpTransport::submit(uint32_t slot, const Call& call) {
   CallSlot& entry = calls_[slot];
