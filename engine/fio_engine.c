@@ -108,15 +108,18 @@ static int nfs_prepopulate_file(struct thread_data* td, struct fio_file* file) {
 
   if (file != td->files[0]) return 0;
   settings_of(td, &settings);
-  if (settings.fill_device) return 0; /* the job writes until the server is full */
   files = nfsrdma_files_open(td->eo, &settings);
   if (!files) {
     td_verror(td, ENOTCONN, "nfsrdma layout");
     return 1;
   }
   for_each_file(td, f, i) {
-    const uint64_t wanted = f->io_size + f->file_offset;
+    /* fill_device=1 without size=: until the server is full. */
+    const uint64_t room = UINT64_MAX - f->file_offset;
+    uint64_t wanted = (f->io_size < room ? f->io_size : room) + f->file_offset;
     error = nfsrdma_files_lay_out(files, f->file_name, wanted);
+    if (!error && settings.fill_device && settings.reads)
+      error = nfsrdma_files_size(files, f->file_name, &wanted);
     if (error) break;
     if (f->real_file_size < wanted) f->real_file_size = wanted;
   }
@@ -247,6 +250,9 @@ static int nfs_getevents(struct thread_data* td, unsigned int min, unsigned int 
       io_u->resid = io_u->xfer_buflen;
     else if (ddir_rw(io_u->ddir))
       io_u->resid = io_u->xfer_buflen - event.bytes;
+    /* fio looks at no error of a sync that was queued; lost data must fail the job all the same. */
+    if (event.error && ddir_sync(io_u->ddir) && !td->error)
+      td_verror(td, event.error, "nfsrdma fsync");
     data->events[i] = io_u;
   }
   return (int)ready;

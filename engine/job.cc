@@ -123,6 +123,7 @@ Result<std::unique_ptr<nfsrdma_job>> nfsrdma_job::open(const nfsrdma_options& op
   job->target_ = std::move(*target);
   job->name_ = settings.job_name;
   job->writes_ = settings.writes;
+  job->fills_device_ = settings.fill_device;
   job->issued_ = issued;
   job->context_ = context;
   job->session_ = std::make_unique<Session>(
@@ -193,7 +194,10 @@ uint32_t nfsrdma_job::wait(uint32_t min, uint64_t deadline_ns, const volatile bo
 
 IoCompletion nfsrdma_job::take() {
   const IoCompletion done = session_->take();
-  if (done.error != 0) log_failure(session_->take_error_text());
+  if (done.error == 0) return done;
+  const std::string why = session_->take_error_text();
+  const bool full = done.error == ENOSPC || done.error == EDQUOT;
+  if (!full || !fills_device_) log_failure(why);
   return done;
 }
 

@@ -41,6 +41,7 @@ struct nfsrdma_job final : nfsrdma::IssueSink {
   nfsrdma::Target target_;
   std::string name_;
   bool writes_ = false;
+  bool fills_device_ = false;  ///< a full server ends the job and is no error
   bool direct_ = false;
   uint32_t wtmax_ = 0;
   nfsrdma::StableHow stable_ = nfsrdma::StableHow::kUnstable;

@@ -297,6 +297,7 @@ class Session final : public RpcCaller {
   uint32_t lost_epoch_ = 0;
   bool verifier_known_ = false;
   WriteVerifier verifier_ = 0;
+  WriteVerifier previous_verifier_ = 0;
 
   uint32_t gathered_calls_ = 0;
   uint64_t gathered_bytes_ = 0;

@@ -102,7 +102,10 @@ void Session::commit_reply(Connection& connection, uint32_t slot, const Reply& r
 }
 
 void Session::saw_verifier(WriteVerifier verifier) {
-  if (verifier_known_ && verifier != verifier_) ++statistics_->verifier_changes;
+  if (verifier_known_ && verifier == verifier_) return;
+  // A late reply may still bring the one before: over several connections replies overtake.
+  if (verifier_known_ && verifier != previous_verifier_) ++statistics_->verifier_changes;
+  previous_verifier_ = verifier_known_ ? verifier_ : verifier;
   verifier_known_ = true;
   verifier_ = verifier;
 }

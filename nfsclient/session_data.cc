@@ -333,6 +333,7 @@ void Session::write_reply(Connection& connection, uint32_t slot, const Reply& re
 
 // Notes which verifier guards bytes that the server may still lose.
 void Session::unstable_written(CallState& call, const WriteResult& result) {
+  saw_verifier(result.verifier);
   if (call.extent != nullptr) {
     if (call.unstable && call.verifier != result.verifier) call.verifier_mixed = true;
     call.unstable = true;
