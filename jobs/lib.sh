@@ -75,6 +75,13 @@ use_memd() {
   echo "Files: $files x $(human "$file_bytes")"
 }
 
+# folder_exists URL DIR: mounts the folder, which stands before the URL's arguments.
+folder_exists() {
+  local arguments=''
+  [[ $1 != *\?* ]] || arguments="?${1#*\?}"
+  "$tree_tool" df "${1%%\?*}/$2$arguments" >/dev/null 2>&1
+}
+
 # Works in a new folder only, and tells what it will do to the server before it does.
 use_server() {
   local available written
@@ -88,6 +95,8 @@ use_server() {
   echo "Server: $url ($(human "$available") available)"
   echo "Will write up to $(human "$written") into $files files of $(human "$file_bytes") in the new" \
     "folder $server_dir"
+  # What is there already is not ours to remove at the end.
+  ! folder_exists "$url" "$server_dir" || die "folder $server_dir of $url exists already: run again"
   "$tree_tool" mkdir "$url" "$server_dir" || exit 1
   folder_made=yes
 }
@@ -136,7 +145,8 @@ run_job() {
   if [ -t 1 ]; then printf '\r\033[K%s over %s ... ' "$1" "$2"; fi
   if [ "$status" = 0 ]; then
     printf 'done in %d s\n' $((SECONDS - begin))
-    done_files+=("$out.json" "$out.stats.json")
+    done_files+=("$out.json")
+    [ ! -s "$out.stats.json" ] || done_files+=("$out.stats.json")
     return
   fi
   printf 'failed, status %d\n' "$status"
