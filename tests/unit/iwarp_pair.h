@@ -136,9 +136,9 @@ struct End {
   std::vector<Completion> log;
 };
 
-/// Runs `step` until `done` or ten seconds have passed.
+/// Runs `step` until `done` or five seconds have passed.
 inline bool run_until(const std::function<bool()>& done, const std::function<void()>& step) {
-  const uint64_t end = now_ns() + 10'000'000'000u;
+  const uint64_t end = now_ns() + 5'000'000'000u;
   while (!done()) {
     if (now_ns() > end) return false;
     step();
