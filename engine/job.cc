@@ -136,6 +136,9 @@ Result<std::unique_ptr<nfsrdma_job>> nfsrdma_job::open(const nfsrdma_options& op
 }
 
 nfsrdma_job::~nfsrdma_job() {
+  // Once more: what the server granted is known only now.
+  if (record_ != nullptr && session_ != nullptr)
+    describe_transport(record_, session_->info(), record_->connections);
   if (names_ != nullptr) names_->unmount();
 }
 
