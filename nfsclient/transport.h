@@ -49,12 +49,12 @@ using SplitReply = int (*)(ConstBytes reply);
 
 /// What submit() is told of a call. Spans must stay valid until on_reply().
 struct Call {
-  uint32_t head_length = 0;      ///< bytes written to head(slot); a multiple of 4
-  ConstBytes bulk_out;           ///< follows the head on the wire, padded by the transport
-  Bytes bulk_in;                 ///< receives the reply's bulk data
-  SplitReply split = nullptr;    ///< required when bulk_in is not empty
-  uint32_t reply_head_max = 512; ///< most bytes of reply apart from bulk data; RDMA offers a
-                                 ///< Reply chunk when this could exceed the inline size
+  uint32_t head_length = 0;       ///< bytes written to head(slot); a multiple of 4
+  ConstBytes bulk_out;            ///< follows the head on the wire, padded by the transport
+  Bytes bulk_in;                  ///< receives the reply's bulk data
+  SplitReply split = nullptr;     ///< required when bulk_in is not empty
+  uint32_t reply_head_max = 512;  ///< most bytes of reply apart from bulk data; RDMA offers a
+                                  ///< Reply chunk when this could exceed the inline size
 };
 
 struct Reply {
@@ -81,14 +81,14 @@ enum class ReservedPort { kAuto, kYes, kNo };
 
 /// Everything a transport is told when it is made. Lengths in bytes.
 struct TransportConfig {
-  std::string host;           ///< name or address, also for messages
+  std::string host;  ///< name or address, also for messages
   uint16_t port = 0;
   std::string local_address;  ///< source address; empty: the kernel's choice
   ReservedPort reserved_port = ReservedPort::kAuto;
 
-  uint32_t slots = 64;            ///< calls outstanding at most, 1 to kSlotsMax
-  uint32_t head_max = 1536;       ///< largest call head
-  uint32_t bulk_max = 1u << 20;   ///< largest bulk buffer of a call, in or out
+  uint32_t slots = 64;                 ///< calls outstanding at most, 1 to kSlotsMax
+  uint32_t head_max = 1536;            ///< largest call head
+  uint32_t bulk_max = 1u << 20;        ///< largest bulk buffer of a call, in or out
   uint32_t reply_head_max = 1u << 16;  ///< largest reply apart from its bulk data
 
   uint32_t timeo_ms = 60'000;  ///< nfs(5) timeo: first wait for a reply before sending again

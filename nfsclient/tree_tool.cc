@@ -17,8 +17,8 @@ constexpr uint32_t kConnectTimeoutMs = 10'000;
 Result<std::unique_ptr<NamespaceClient>> mount(const std::string& text) {
   auto url = parse_nfs_url(text);
   if (!url) return tl::unexpected(url.error());
-  const ConnectTcp connect =
-      [](const std::string& host, uint16_t port) -> Result<std::unique_ptr<Transport>> {
+  const ConnectTcp connect = [](const std::string& host,
+                                uint16_t port) -> Result<std::unique_ptr<Transport>> {
     TransportConfig config;
     config.host = host;
     config.port = port;
@@ -80,4 +80,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace nfsrdma
 
-int main(int argc, char** argv) { return nfsrdma::run(argc, argv); }
+int main(int argc, char** argv) {
+  return nfsrdma::run(argc, argv);
+}
