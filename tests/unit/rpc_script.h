@@ -109,4 +109,15 @@ inline Script not_done(ConstBytes call, uint32_t accept_stat, uint32_t low = 0, 
   return script;
 }
 
+/// An entryplus3 behind `text`, with attributes and a handle.
+inline XdrText entry(XdrText text, const std::string& name, uint64_t cookie) {
+  return text.u32(1)
+      .u64(cookie + 100)
+      .opaque(name)
+      .u64(cookie)
+      .post_op_attr(1, cookie)
+      .u32(1)
+      .opaque("h" + name);
+}
+
 }  // namespace nfsrdma::testing
