@@ -105,6 +105,20 @@ std::string Grid::markdown() const {
   return out;
 }
 
+std::string Grid::html() const {
+  std::string out = "<div class=\"scroll\"><table>\n";
+  for (size_t r = 0; r < rows.size(); r++) {
+    const std::string tag = r == 0 ? "th" : "td";
+    out += "<tr>";
+    for (size_t c = 0; c < rows[r].size(); c++) {
+      out += "<" + tag + (c < left ? " class=\"left\">" : ">") + escape_markup(rows[r][c]) + "</" +
+             tag + ">";
+    }
+    out += "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
 std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {

@@ -34,6 +34,7 @@ struct Grid {
 
   std::string text(size_t width = 100, const std::string& indent = "") const;
   std::string markdown() const;
+  std::string html() const;
 };
 
 /// Fields quoted as RFC 4180 has it.

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "compare.h"
+#include "html.h"
 #include "inputs.h"
+#include "json_read.h"
 #include "published.h"
 #include "table.h"
 
@@ -206,18 +208,67 @@ int CompareCommand::run() const {
   return written != 0 ? written : comparison->exit_status();
 }
 
+struct HtmlCommand {
+  CLI::App* command = nullptr;
+  std::vector<std::string> paths;
+  std::vector<std::string> logs;
+  std::string output;
+  std::string title = "NFS by transport";
+  bool published = false;
+
+  void add_to(CLI::App& app);
+  int run() const;
+};
+
+void HtmlCommand::add_to(CLI::App& app) {
+  command = app.add_subcommand("html", "One page with pictures and tables that needs no network");
+  command->add_option("FILE", paths, "fio JSON files, stats_json files, or folders of them")
+      ->required();
+  command->add_option("-o,--output", output, "the page")->required();
+  command->add_option("-l,--log", logs, "a log of fio's: NAME_lat.1.log, NAME_iops.1.log, ...")
+      ->allow_extra_args(false);
+  command->add_option("--title", title, "heading of the page")->capture_default_str();
+  command->add_flag("--published", published,
+                    "show the published figures of the same workload in grey (other hardware)");
+}
+
+int HtmlCommand::run() const {
+  PageInputs page;
+  page.title = title;
+  auto inputs = load_inputs(paths);
+  if (!inputs) return bad_input(inputs.error());
+  page.runs = std::move(*inputs);
+  for (const std::string& file : logs) {
+    auto text = read_file(file);
+    if (!text) return bad_input(text.error());
+    auto log = read_fio_log(file, *text);
+    if (!log) return bad_input(log.error());
+    page.logs.push_back(std::move(*log));
+  }
+  if (published) {
+    auto all = published_experiments();
+    if (!all) return bad_input(all.error());
+    page.experiments = std::move(*all);
+  }
+  print_notes(page.runs.notes);
+  return write_out(output, make_page(page));
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Reports of fio runs over NFS, by transport."};
   app.require_subcommand(1);
   TableCommand table;
   CompareCommand compare;
   table.add_to(app);
+  HtmlCommand html;
   compare.add_to(app);
+  html.add_to(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitBadInput;
   }
+  if (html.command->parsed()) return html.run();
   return compare.command->parsed() ? compare.run() : table.run();
 }
 

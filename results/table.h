@@ -16,7 +16,4 @@ enum class TableFormat { kText, kMarkdown, kCsv, kList };
 std::string make_table(const Inputs& inputs, TableFormat format,
                        const std::vector<Experiment>& experiments);
 
-/// What a job ran, in a line: "randrw 70 % read, bs=8k, iodepth=16, 4 jobs, direct=1".
-std::string describe_job(const JobRow& row);
-
 }  // namespace nfsrdma::results
