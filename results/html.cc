@@ -76,22 +76,28 @@ std::string block_section(const JobBlock& block) {
 }
 
 /// What the engine counted, beyond what fio knows.
-std::string counters(const LoadedRun& run) {
+std::string counters(const Inputs& inputs) {
   Grid grid;
-  grid.rows.push_back({"transport", "negotiated", "connects", "reconnects", "credit stalls",
-                       "send calls", "receive calls", "retransmissions"});
-  grid.left = 2;
-  for (const StatsFile& file : run.stats) {
-    for (const TransportStats& stats : file.transports) {
-      std::string negotiated;
-      for (const auto& [key, value] : stats.negotiated) {
-        negotiated += (negotiated.empty() ? "" : ", ") + key + " " + value;
+  grid.rows.push_back({"transport", "run", "negotiated", "depth reached", "connects", "reconnects",
+                       "credit stalls", "send calls", "receive calls", "retransmissions"});
+  grid.left = 3;
+  for (const LoadedRun& run : inputs.runs) {
+    for (const StatsFile& file : run.stats) {
+      for (const TransportStats& stats : file.transports) {
+        std::string negotiated;
+        for (const auto& [key, value] : stats.negotiated) {
+          negotiated += (negotiated.empty() ? "" : ", ") + key + " " + value;
+        }
+        grid.rows.push_back(
+            {stats.fabric.empty() ? stats.transport : stats.transport + "/" + stats.fabric,
+             run.fio.jobs.front().name, negotiated,
+             stats.depth_asked > 0
+                 ? std::to_string(stats.depth_reached) + " of " + std::to_string(stats.depth_asked)
+                 : "-",
+             std::to_string(stats.connects), std::to_string(stats.reconnects),
+             std::to_string(stats.credit_stalls), std::to_string(stats.send_calls),
+             std::to_string(stats.recv_calls), std::to_string(stats.retransmissions())});
       }
-      grid.rows.push_back(
-          {stats.fabric.empty() ? stats.transport : stats.transport + "/" + stats.fabric,
-           negotiated, std::to_string(stats.connects), std::to_string(stats.reconnects),
-           std::to_string(stats.credit_stalls), std::to_string(stats.send_calls),
-           std::to_string(stats.recv_calls), std::to_string(stats.retransmissions())});
     }
   }
   return grid.rows.size() > 1 ? grid.html() : "";
@@ -99,20 +105,11 @@ std::string counters(const LoadedRun& run) {
 
 std::string over_time(const PageInputs& inputs) {
   std::string charts;
-  for (const LoadedRun& run : inputs.runs.runs) {
-    const std::string figures = series_figures(run);
-    if (figures.empty()) continue;
-    std::string jobs;
-    for (const JobRow& row : run.rows) {
-      if (jobs.find(row.job) == std::string::npos) jobs += (jobs.empty() ? "" : ", ") + row.job;
-    }
-    charts +=
-        "<h3>" + escape_markup(jobs) + "</h3>\n<div class=\"charts\">\n" + figures + "</div>\n";
-  }
-  std::string logs;
-  for (const FioLog& log : inputs.logs) logs += log_figure(log);
-  if (!logs.empty()) charts += "<h3>fio's logs</h3>\n<div class=\"charts\">\n" + logs + "</div>\n";
-  return charts.empty() ? "" : "<section>\n<h2>Over time</h2>\n" + charts + "</section>\n";
+  for (const LoadedRun& run : inputs.runs.runs) charts += series_figures(run);
+  for (const FioLog& log : inputs.logs) charts += log_figure(log);
+  if (charts.empty()) return "";
+  return "<section>\n<h2>Over time</h2>\n<div class=\"charts\">\n" + charts +
+         "</div>\n</section>\n";
 }
 
 }  // namespace
@@ -153,8 +150,7 @@ std::string make_page(const PageInputs& inputs) {
     out += block_section(block);
   }
   out += over_time(inputs);
-  std::string engine;
-  for (const LoadedRun& run : inputs.runs.runs) engine += counters(run);
+  const std::string engine = counters(inputs.runs);
   if (!engine.empty()) out += "<section>\n<h2>Transports</h2>\n" + engine + "</section>\n";
   out += "<p class=\"quiet\">" + escape_markup(legend(inputs.runs)) + "</p>\n";
   for (const std::string& note : inputs.runs.notes) {

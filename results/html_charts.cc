@@ -48,6 +48,7 @@ void add_published(const JobBlock& block, const std::string& figure_name,
                    std::vector<BarGroup>& groups) {
   for (const Experiment* experiment : block.experiments) {
     BarGroup group;
+    group.published = true;
     group.heading = "published " + experiment->id + ", other hardware";
     for (const PublishedRow& row : experiment->rows) {
       if (row.figure(figure_name) <= 0) continue;
@@ -91,16 +92,21 @@ Curve rate_curve(const TransportStats& stats, const std::string& procedure,
   return curve;
 }
 
+/// "tcp", "rdma/iwarp".
+std::string full_name(const TransportStats& stats) {
+  return stats.fabric.empty() ? stats.transport : stats.transport + "/" + stats.fabric;
+}
+
 std::string rate_figure(const TransportStats& stats, const std::string& name,
                         const std::vector<std::string>& procedures, const std::string& title) {
   std::vector<Curve> curves;
-  const std::string colour = colour_of(name);
+  const std::string colour = colour_of(full_name(stats));
   for (const std::string& procedure : procedures) {
     Curve curve = rate_curve(stats, procedure, colour + (procedure == "WRITE" ? " dash" : ""));
     if (!curve.points.empty()) curves.push_back(std::move(curve));
   }
   if (curves.empty()) return "";
-  return figure(name + ": " + title, time_chart(name + " " + title, "per second", curves),
+  return figure(name + ", " + title, time_chart(name + " " + title, "per second", curves),
                 key_of(curves), "");
 }
 
@@ -110,7 +116,7 @@ std::string series_latency_figure(const TransportStats& stats, const std::string
     for (const auto& [procedure, ns] : point.mean_ns) {
       Curve& curve = by_procedure[procedure];
       curve.name = procedure;
-      curve.css = colour_of(name) + (procedure == "WRITE" ? " dash" : "");
+      curve.css = colour_of(full_name(stats)) + (procedure == "WRITE" ? " dash" : "");
       curve.points.emplace_back(point.t_ms / 1000, ns / 1000);
     }
   }
@@ -120,7 +126,7 @@ std::string series_latency_figure(const TransportStats& stats, const std::string
     curves.push_back(std::move(curve));
   }
   if (curves.empty()) return "";
-  return figure(name + ": latency over time", time_chart(name + " latency", "us", curves),
+  return figure(name + ", latency over time", time_chart(name + " latency", "us", curves),
                 key_of(curves), "Mean of each interval.");
 }
 
@@ -170,14 +176,17 @@ std::string latency_figure(const JobBlock& block) {
 }
 
 std::string series_figures(const LoadedRun& run) {
+  std::string jobs;
+  for (const JobRow& row : run.rows) {
+    if (jobs.find(row.job) == std::string::npos) jobs += (jobs.empty() ? "" : " and ") + row.job;
+  }
   std::string out;
   for (const StatsFile& file : run.stats) {
     for (const TransportStats& stats : file.transports) {
       if (stats.series.size() < 3) continue;
-      const std::string name =
-          stats.fabric.empty() ? stats.transport : stats.transport + "/" + stats.fabric;
-      out += rate_figure(stats, name, {"READ", "WRITE"}, "calls over time");
-      out += rate_figure(stats, name, {"COMMIT"}, "COMMITs over time");
+      const std::string name = jobs + " over " + full_name(stats);
+      out += rate_figure(stats, name, {"READ", "WRITE"}, "calls");
+      out += rate_figure(stats, name, {"COMMIT"}, "COMMITs");
       out += series_latency_figure(stats, name);
     }
   }

@@ -32,7 +32,7 @@ p { margin: .25rem 0 .75rem; }
 .lead { font-size: 1.05rem; }
 .charts {
   display: grid; gap: 1rem; align-items: start;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr));
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 25rem), 1fr)); margin-top: .9rem;
 }
 figure { margin: 0; padding: 1rem; background: var(--card); border-radius: .6rem; min-width: 0; }
 figcaption { margin-top: .4rem; font-size: .85rem; color: var(--quiet); }
@@ -41,6 +41,7 @@ svg text { font-size: 13px; fill: var(--text); font-variant-numeric: tabular-num
 svg text.small { font-size: 11.5px; }
 svg text.quiet { fill: var(--quiet); }
 svg text.heading { font-weight: 600; }
+svg .figure { font-weight: 600; }
 svg .grid { stroke: var(--grid); stroke-width: 1; }
 svg .stroke { fill: none; stroke-width: 2.2; stroke-linejoin: round; }
 svg .stroke.dash { stroke-dasharray: 6 4; }

@@ -51,6 +51,8 @@ TransportStats read_transport(const json& object) {
   stats.credit_stalls = count_or(object, "credit_stalls", 0);
   stats.send_calls = count_or(object, "send_calls", 0);
   stats.recv_calls = count_or(object, "recv_calls", 0);
+  stats.depth_asked = count_or(object, "depth_asked", 0);
+  stats.depth_reached = count_or(object, "depth_reached", 0);
   const auto series = object.find("series");
   if (series == object.end() || !series->is_array()) return stats;
   for (const json& point : *series) {

@@ -43,6 +43,8 @@ struct TransportStats {
   uint64_t credit_stalls = 0;
   uint64_t send_calls = 0;
   uint64_t recv_calls = 0;
+  uint64_t depth_asked = 0;  ///< 0 where the file does not tell
+  uint64_t depth_reached = 0;
   std::vector<SeriesPoint> series;
 
   uint64_t retransmissions() const;

@@ -34,6 +34,15 @@ struct Scale {
   }
 };
 
+/// "20k", not "20.0k".
+std::string tick_text(double value, int decimals) {
+  if (value < 1000) return fixed(value, decimals);
+  std::string text = short_number(value);
+  const size_t zero = text.find(".0");
+  if (zero != std::string::npos) text.erase(zero, text.find_first_not_of("0", zero + 1) - zero);
+  return text;
+}
+
 /// Nines: 50 % is 0.30, 90 % is 1, 99 % is 2.
 double nines(double percentile) {
   return -std::log10(1 - percentile / 100);
@@ -63,6 +72,13 @@ void Svg::text(double x, double y, const std::string& text, const std::string& c
                const std::string& anchor) {
   body_ += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" class=\"" + css +
            "\" text-anchor=\"" + anchor + "\">" + escape_markup(text) + "</text>\n";
+}
+
+void Svg::text_with_figure(double x, double y, const std::string& figure, const std::string& text,
+                           const std::string& css) {
+  body_ += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" class=\"" + css +
+           "\"><tspan class=\"figure\">" + escape_markup(figure) + "</tspan> " +
+           escape_markup(text) + "</text>\n";
 }
 
 void Svg::polyline(const std::vector<std::pair<double, double>>& points, const std::string& css,
@@ -107,15 +123,14 @@ std::string bar_chart(const std::string& label, const std::vector<BarGroup>& gro
   Svg svg(kChartWidth, height, label);
   double y = 4;
   for (const BarGroup& group : groups) {
-    svg.text(0, y + 14, group.heading, "heading");
+    svg.text(0, y + 14, group.heading, group.published ? "small quiet" : "heading");
     y += 24;
     for (const Bar& bar : group.bars) {
       const double thick = bar.published ? 9 : 19;
       const double length = top > 0 ? std::max(1.0, bar.value / top * kBarMax) : 1;
-      const std::string text = short_count(bar.value) + "  " + bar.label;
-      svg.rect(0, y, length, thick, bar.css, text);
-      svg.text(length + 7, y + (bar.published ? 8.5 : 14), text,
-               bar.published ? "small quiet" : "value");
+      svg.rect(0, y, length, thick, bar.css, bar.label + ": " + fixed(bar.value, 0));
+      svg.text_with_figure(length + 7, y + (bar.published ? 8.5 : 14), short_count(bar.value),
+                           bar.label, bar.published ? "small quiet" : "value");
       y += bar.published ? 17 : 26;
     }
     y += 8;
@@ -156,8 +171,7 @@ std::string percentile_chart(const std::string& label, const std::vector<Curve>&
       const double tick = factor * power;
       if (tick < low * 0.999 || tick > high * 1.001) continue;
       svg.line(kLeft, y(std::log10(tick)), kRight, y(std::log10(tick)), "grid");
-      svg.text(kLeft - 6, y(std::log10(tick)) + 4,
-               tick < 1000 ? fixed(tick, tick < 1 ? 1 : 0) : short_number(tick), "small quiet",
+      svg.text(kLeft - 6, y(std::log10(tick)) + 4, tick_text(tick, tick < 1 ? 1 : 0), "small quiet",
                "end");
     }
   }
@@ -206,7 +220,9 @@ std::string time_chart(const std::string& label, const std::string& unit,
   for (double tick = 0; tick <= top * 1.0001; tick += step) {
     svg.line(kLeft, y(tick), kRight, y(tick), "grid");
     svg.text(kLeft - 6, y(tick) + 4,
-             tick < 1000 ? fixed(tick, step < 1 ? (step < 0.1 ? 2 : 1) : 0) : short_number(tick),
+             tick_text(tick, step < 0.1 ? 2
+                             : step < 1 ? 1
+                                        : 0),
              "small quiet", "end");
   }
   const double seconds = nice_step(end - x.low, 5);

@@ -19,6 +19,9 @@ class Svg {
   /// `anchor` is start, middle or end.
   void text(double x, double y, const std::string& text, const std::string& css,
             const std::string& anchor = "start");
+  /// The figure in bold, the rest after it.
+  void text_with_figure(double x, double y, const std::string& figure, const std::string& text,
+                        const std::string& css);
   void polyline(const std::vector<std::pair<double, double>>& points, const std::string& css,
                 const std::string& tooltip);
   void dot(double x, double y, const std::string& css, const std::string& tooltip);
@@ -44,6 +47,7 @@ struct Bar {
 struct BarGroup {
   std::string heading;
   std::vector<Bar> bars;
+  bool published = false;
 };
 std::string bar_chart(const std::string& label, const std::vector<BarGroup>& groups);
 
