@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine_api.h"
+#include "run_statistics.h"
 #include "target.h"
 
 namespace nfsrdma {
@@ -44,7 +45,7 @@ Result<Target> check(const nfsrdma_options& options, const nfsrdma_settings& set
 extern "C" int nfsrdma_check(const nfsrdma_options* options, const nfsrdma_settings* settings) {
   const auto target = nfsrdma::check(*options, *settings);
   if (!target) {
-    nfsrdma_log_error(target.error().text.c_str());
+    if (nfsrdma::first_to_say(target.error().text)) nfsrdma_log_error(target.error().text.c_str());
     return target.error().code;
   }
   if (settings->number == 1)  // once a run, not once a job

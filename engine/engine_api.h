@@ -123,7 +123,7 @@ int nfsrdma_check(const struct nfsrdma_options* options, const struct nfsrdma_se
 /* Files, over a short TCP connection that is closed by nfsrdma_files_close(). */
 struct nfsrdma_files;
 struct nfsrdma_files* nfsrdma_files_open(const struct nfsrdma_options* options,
-                                         const struct nfsrdma_settings* settings);
+                                         const struct nfsrdma_settings* settings, int* error);
 /* *size is UINT64_MAX when the file does not exist. */
 int nfsrdma_files_size(struct nfsrdma_files* files, const char* name, uint64_t* size);
 /*

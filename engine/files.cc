@@ -5,11 +5,13 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine_api.h"
 #include "namespace_client.h"
+#include "run_statistics.h"
 #include "session.h"
 #include "target.h"
 #include "tcp_transport.h"
@@ -23,6 +25,7 @@ constexpr uint32_t kFillBlockMax = 1u << 20;
 constexpr uint64_t kFillKept = 32u << 20;
 constexpr uint64_t kProgressNs = 2'000'000'000;
 constexpr uint64_t kMiB = 1u << 20;
+constexpr uint64_t kFailedMountNs = 5'000'000'000;
 
 class NoIssues final : public IssueSink {
   void on_issued(void*) override {}
@@ -143,24 +146,61 @@ Result<void> nfsrdma_files::fill(const std::string& path, const FileHandle& hand
 namespace {
 
 int told(const Error& error) {
-  nfsrdma_log_error(error.text.c_str());
+  if (first_to_say(error.text)) nfsrdma_log_error(error.text.c_str());
   return error.code;
+}
+
+// The last mount of this process that failed. fio sets up its jobs one after the other: those that
+// ask for the same need not wait for the same deadline again.
+struct FailedMount {
+  std::mutex mutex;
+  std::string asked;
+  Error error;
+  uint64_t at_ns = 0;
+} failed_mount;
+
+std::string mount_key(const nfsrdma_options& options) {
+  std::string key;
+  for (const char* text :
+       {options.nfs_url, options.local_address, options.auth_uid, options.auth_gid}) {
+    if (text != nullptr) key += text;
+    key += '\0';
+  }
+  return key + std::to_string(options.reserved_port);
+}
+
+Result<std::unique_ptr<NamespaceClient>> mount_once(const nfsrdma_options& options,
+                                                    const Target& target) {
+  const std::string key = mount_key(options);
+  {
+    const std::lock_guard<std::mutex> guard(failed_mount.mutex);
+    if (failed_mount.asked == key && now_ns() - failed_mount.at_ns < kFailedMountNs)
+      return tl::unexpected(failed_mount.error);
+  }
+  auto names = NamespaceClient::mount(target.url, tcp_connector(target), target.mounting);
+  if (!names) {
+    const std::lock_guard<std::mutex> guard(failed_mount.mutex);
+    failed_mount.asked = key;
+    failed_mount.error = names.error();
+    failed_mount.at_ns = now_ns();
+  }
+  return names;
 }
 
 }  // namespace
 
 extern "C" {
 
-nfsrdma_files* nfsrdma_files_open(const nfsrdma_options* options,
-                                  const nfsrdma_settings* settings) {
+nfsrdma_files* nfsrdma_files_open(const nfsrdma_options* options, const nfsrdma_settings* settings,
+                                  int* error) {
   auto target = target_of(*options);
   if (!target) {
-    told(target.error());
+    *error = told(target.error());
     return nullptr;
   }
-  auto names = NamespaceClient::mount(target->url, tcp_connector(*target), target->mounting);
+  auto names = mount_once(*options, *target);
   if (!names) {
-    told(names.error());
+    *error = told(names.error());
     return nullptr;
   }
   return new nfsrdma_files{std::move(*target), *settings, std::move(*names)};

@@ -77,11 +77,8 @@ static int nfs_setup(struct thread_data* td) {
   settings_of(td, &settings);
   error = nfsrdma_check(td->eo, &settings);
   if (error) goto failed;
-  files = nfsrdma_files_open(td->eo, &settings);
-  if (!files) {
-    error = ENOTCONN;
-    goto failed;
-  }
+  files = nfsrdma_files_open(td->eo, &settings, &error);
+  if (!files) goto failed;
   for_each_file(td, f, i) {
     uint64_t size;
     /* fio has looked for a local file of that name to guess the type. */
@@ -108,9 +105,9 @@ static int nfs_prepopulate_file(struct thread_data* td, struct fio_file* file) {
 
   if (file != td->files[0]) return 0;
   settings_of(td, &settings);
-  files = nfsrdma_files_open(td->eo, &settings);
+  files = nfsrdma_files_open(td->eo, &settings, &error);
   if (!files) {
-    td_verror(td, ENOTCONN, "nfsrdma layout");
+    td_verror(td, error, "nfsrdma layout");
     return 1;
   }
   for_each_file(td, f, i) {
@@ -295,7 +292,7 @@ static int nfs_get_file_size(struct thread_data* td, struct fio_file* f) {
     error = nfsrdma_job_file_size(data->job, f->file_name, &size);
   } else {
     settings_of(td, &settings);
-    files = nfsrdma_files_open(td->eo, &settings);
+    files = nfsrdma_files_open(td->eo, &settings, &error);
     if (!files) return 1;
     error = nfsrdma_files_size(files, f->file_name, &size);
     nfsrdma_files_close(files);
@@ -314,8 +311,8 @@ static int nfs_unlink_file(struct thread_data* td, struct fio_file* f) {
 
   if (data && data->job) return nfsrdma_job_unlink(data->job, f->file_name);
   settings_of(td, &settings);
-  files = nfsrdma_files_open(td->eo, &settings);
-  if (!files) return ENOTCONN;
+  files = nfsrdma_files_open(td->eo, &settings, &error);
+  if (!files) return error;
   error = nfsrdma_files_unlink(files, f->file_name);
   nfsrdma_files_close(files);
   return error;

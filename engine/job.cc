@@ -215,7 +215,7 @@ void nfsrdma_job::log_failure(const std::string& text) {
 namespace {
 
 int logged(const Error& error) {
-  nfsrdma_log_error(error.text.c_str());
+  if (first_to_say(error.text)) nfsrdma_log_error(error.text.c_str());
   return error.code;
 }
 

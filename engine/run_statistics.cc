@@ -8,14 +8,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "engine_api.h"
 
 namespace nfsrdma {
 namespace {
 
+constexpr size_t kSaidMax = 64;
+
 struct SharedRun {
   std::atomic<bool> told;
+  std::atomic<uint64_t> said[kSaidMax];  // hashes of lines, 0: free
   JobRecord jobs[kJobsMax];
 };
 
@@ -53,6 +57,17 @@ int write_file(const char* path, const std::string& text) {
 JobRecord* job_record(uint32_t number) {
   if (run == nullptr || number == 0 || number > kJobsMax) return nullptr;
   return &run->jobs[number - 1];
+}
+
+bool first_to_say(const std::string& text) {
+  if (run == nullptr) return true;
+  const uint64_t hash = std::hash<std::string>{}(text) | 1;
+  for (auto& said : run->said) {
+    uint64_t found = 0;
+    if (said.compare_exchange_strong(found, hash)) return true;
+    if (found == hash) return false;
+  }
+  return true;
 }
 
 void describe_transport(JobRecord* record, const TransportInfo& info, uint32_t connections) {

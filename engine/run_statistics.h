@@ -36,6 +36,9 @@ JobRecord* job_record(uint32_t number);
 /// Copies what a session knows of its transport into a record.
 void describe_transport(JobRecord* record, const TransportInfo& info, uint32_t connections);
 
+/// False when a job of this run has said the same before: that 16 jobs cannot connect is one line.
+bool first_to_say(const std::string& text);
+
 /// Text of the summary over all records in use.
 std::string summary_text();
 /// stats_json's text.

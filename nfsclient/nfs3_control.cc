@@ -23,38 +23,6 @@ constexpr uint32_t kDirReplyMax = 32'768;
 constexpr uint32_t kDirStartsMax = 4;
 constexpr std::string_view kDirShape = "4aV{8s8af}b";
 
-bool about_rights(uint32_t status) {
-  return status == static_cast<uint32_t>(Nfs3Status::kPerm) ||
-         status == static_cast<uint32_t>(Nfs3Status::kAcces);
-}
-
-std::string rights_hint(uint32_t uid, uint32_t gid) {
-  std::string hint =
-      "; called as uid " + std::to_string(uid) + " gid " + std::to_string(gid) + ": ";
-  hint += uid == 0 ? "an export squashes root unless it says no_root_squash; "
-                   : "this user must own it or have the mode's permission; ";
-  return hint +
-         "auth_uid= and auth_gid= (uid= and gid= in the URL) choose another user; a server that "
-         "asks for a source port below 1024 wants reserved_port=yes, or the export option "
-         "insecure (ganesha: PRIVILEGED_PORT = false)";
-}
-
-std::string hint_for(uint32_t status, const Nfs3ControlConfig& config) {
-  if (about_rights(status)) return rights_hint(config.uid, config.gid);
-  switch (static_cast<Nfs3Status>(status)) {
-    case Nfs3Status::kRofs:
-      return "; export it read-write (rw), or run a job that only reads files that exist";
-    case Nfs3Status::kNospc:
-    case Nfs3Status::kDquot:
-      return "; make room on the server, or lower size= or nrfiles=";
-    case Nfs3Status::kStale:
-    case Nfs3Status::kBadhandle:
-      return "; it was removed or its export has changed: run again";
-    default:
-      return {};
-  }
-}
-
 std::string named(const std::string& what) {
   return "\"" + what + "\"";
 }
@@ -84,8 +52,8 @@ std::string Nfs3Control::asked(NfsProcedure procedure, const std::string& what) 
 }
 
 Error Nfs3Control::refused(NfsProcedure procedure, const std::string& what, uint32_t status) const {
-  return {nfs3_errno(status),
-          asked(procedure, what) + nfs3_words(status) + hint_for(status, config_)};
+  return {nfs3_errno(status), asked(procedure, what) + nfs3_words(status) +
+                                  nfs3_hint(status, config_.uid, config_.gid)};
 }
 
 tl::unexpected<Error> Nfs3Control::garbled(NfsProcedure procedure, const std::string& what) const {

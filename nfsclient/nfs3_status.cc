@@ -79,6 +79,22 @@ std::string words_of(std::span<const Entry> entries, uint32_t status, std::strin
   return std::string(entry->name) + " (" + std::string(entry->sentence) + ")";
 }
 
+bool about_rights(uint32_t status) {
+  return status == static_cast<uint32_t>(Nfs3Status::kPerm) ||
+         status == static_cast<uint32_t>(Nfs3Status::kAcces);
+}
+
+std::string rights_hint(uint32_t uid, uint32_t gid) {
+  std::string hint =
+      "; called as uid " + std::to_string(uid) + " gid " + std::to_string(gid) + ": ";
+  hint += uid == 0 ? "an export squashes root unless it says no_root_squash; "
+                   : "this user must own it or have the mode's permission; ";
+  return hint +
+         "auth_uid= and auth_gid= (uid= and gid= in the URL) choose another user; a server that "
+         "asks for a source port below 1024 wants reserved_port=yes, or the export option "
+         "insecure (ganesha: PRIVILEGED_PORT = false)";
+}
+
 }  // namespace
 
 int nfs3_errno(uint32_t status) {
@@ -92,6 +108,22 @@ std::string_view nfs3_name(uint32_t status) {
 
 std::string nfs3_words(uint32_t status) {
   return words_of(kNfsEntries, status, "NFSv3");
+}
+
+std::string nfs3_hint(uint32_t status, uint32_t uid, uint32_t gid) {
+  if (about_rights(status)) return rights_hint(uid, gid);
+  switch (static_cast<Nfs3Status>(status)) {
+    case Nfs3Status::kRofs:
+      return "; export it read-write (rw), or run a job that only reads files that exist";
+    case Nfs3Status::kNospc:
+    case Nfs3Status::kDquot:
+      return "; make room on the server, or lower size= or nrfiles=";
+    case Nfs3Status::kStale:
+    case Nfs3Status::kBadhandle:
+      return "; it was removed or its export has changed: run again";
+    default:
+      return {};
+  }
 }
 
 int mount3_errno(uint32_t status) {

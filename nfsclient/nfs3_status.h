@@ -49,6 +49,9 @@ int nfs3_errno(uint32_t status);
 std::string_view nfs3_name(uint32_t status);
 /// "NFS3ERR_ROFS (the export is read-only)"; "status 4711 (unknown to NFSv3)".
 std::string nfs3_words(uint32_t status);
+/// What the user can change, to be put behind nfs3_words(): "; make room on the server, ...", or
+/// empty. `uid` and `gid` are those of the call.
+std::string nfs3_hint(uint32_t status, uint32_t uid, uint32_t gid);
 
 /// The same for mountstat3.
 int mount3_errno(uint32_t status);

@@ -307,6 +307,11 @@ void Session::note_error(const std::string& text) {
   if (error_text_.empty()) error_text_ = text;
 }
 
+void Session::note_status(const CallState& call, uint32_t status) {
+  note_error(describe(call) + ": " + nfs3_words(status) +
+             nfs3_hint(status, credential_.uid, credential_.gid));
+}
+
 std::string Session::take_error_text() {
   return std::exchange(error_text_, {});
 }

@@ -228,6 +228,7 @@ class Session final : public RpcCaller {
   void sleep(uint64_t until_ns);
   void count(const CallState& call, const Reply& reply, bool failed, uint64_t bytes);
   void note_error(const std::string& text);
+  void note_status(const CallState& call, uint32_t status);
   int reply_error(const Reply& reply, const CallState& call, size_t* results_at);
   std::string describe(const CallState& call) const;
 

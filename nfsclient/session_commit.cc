@@ -91,7 +91,7 @@ void Session::commit_reply(Connection& connection, uint32_t slot, const Reply& r
       return;
     } else if (result.status != 0) {
       error = nfs3_errno(result.status);
-      note_error(describe(call) + ": " + nfs3_words(result.status));
+      note_status(call, result.status);
     }
   }
   count(call, reply, error != 0, 0);

@@ -218,7 +218,7 @@ void Session::read_reply(Connection& connection, uint32_t slot, const Reply& rep
       return;
     } else if (result.status != 0) {
       error = nfs3_errno(result.status);
-      note_error(describe(call) + ": " + nfs3_words(result.status));
+      note_status(call, result.status);
     } else if (result.count != reply.bulk_length || result.data_length != reply.bulk_length) {
       error = EPROTO;
       note_error(describe(call) + ": the reply's count of " + std::to_string(result.count) +
@@ -272,7 +272,7 @@ void Session::write_reply(Connection& connection, uint32_t slot, const Reply& re
       return;
     } else if (result.status != 0) {
       error = nfs3_errno(result.status);
-      note_error(describe(call) + ": " + nfs3_words(result.status));
+      note_status(call, result.status);
     } else if (result.count > call.length) {
       error = EPROTO;
       note_error(describe(call) + ": the server says it wrote " + std::to_string(result.count));

@@ -208,12 +208,19 @@ class Context:
             file.write(text)
         return path
 
-    def start(self, args, env=None, cwd=None):
+    def engine_for_all(self):
+        """A copy that every user may read: the build folder may be closed to others."""
+        path = os.path.join(self.folder, 'libnfsrdma.so')
+        shutil.copy(self.suite.engine, path)
+        os.chmod(path, 0o755)
+        return path
+
+    def start(self, args, env=None, cwd=None, user=None):
         """A fio in a process group of its own, which close() ends for certain."""
         names = [os.path.join(self.folder, f'{kind}{self.runs}') for kind in ('out', 'err')]
         with open(names[0], 'wb') as out, open(names[1], 'wb') as err:
             process = subprocess.Popen(['fio', *args], cwd=cwd or self.cwd, stdout=out, stderr=err,
-                                       stdin=subprocess.DEVNULL, start_new_session=True,
+                                       stdin=subprocess.DEVNULL, start_new_session=True, user=user,
                                        env={**os.environ, **(env or {})})
         process.names, process.begin = names, time.monotonic()
         self.processes.append(process)
