@@ -14,7 +14,11 @@ DEADLINE = 25  # the time to connect, 10 s, or for a control call, 20 s, and fio
 
 def refused(context, url, *words, lines=1, within=8, **options):
     """fio ends with an error; our one line has each of the words."""
-    run = context.fio(url, **{'rw': 'read', **options}).failed(*words, within=within)
+    return judged(context.start_fio(url, **{'rw': 'read', **options}), context, words, lines, within)
+
+
+def judged(process, context, words, lines=1, within=20):
+    run = context.finish(process).failed(*words, within=within)
     equal(len(run.lines()), lines, f'lines of ours in {run}')
     for line in run.lines():
         check(len(line) < 700, 'nobody reads so long a line:', line)
@@ -141,6 +145,7 @@ def no_permission(context):
 @case(once=True)
 def url_forms(context):
     port = context.memd().port
+    started = []
     for url, words in (
             ('http://127.0.0.1/export', ('nfs://host/path',)),
             ('127.0.0.1:/export', ('nfs://host/path',)),
@@ -170,6 +175,7 @@ def url_missing(context):
 @case
 def settings_that_cannot_be(context):
     server = context.memd()
+    started = []
     for options, words in (
             ({'rw': 'trim'}, ('trim', 'NFSv3', 'rw=')),
             ({'rw': 'randtrim'}, ('trim',)),
@@ -182,7 +188,9 @@ def settings_that_cannot_be(context):
             ({'auth_gid': '-1'}, ('auth_gid=-1', 'number')),
             ({'local_address': 'localhost'}, ('local_address=localhost', 'numeric')),
             ({'local_address': '192.0.2.1'}, ('local_address=192.0.2.1',))):
-        refused(context, server, *words, **options)
+        started.append((context.start_fio(server, **{'rw': 'read', **options}), words))
+    for process, words in started:
+        judged(process, context, words)
 
 
 @case(once=True)
