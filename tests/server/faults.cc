@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, kFaults> kFaultNames = {
     "drop",          "close",          "close-before",   "fragment",  "trickle",      "garbage",
-    "bad-xid",       "dup-reply",      "reorder",        "late",      "huge-record",  "short-read",
+    "bad-xid",       "dup-reply",      "reorder",        "late",      "huge-record",  "grant-zero",
+    "grant-huge",    "short-chunk",    "unused-chunk",   "err-vers",  "err-chunk",    "short-read",
     "short-write",   "zero-write",     "jukebox",        "long-read", "commit-error", "auth-error",
     "prog-mismatch", "wrong-verifier", "deny-unreserved"};
 static_assert(!kFaultNames.back().empty(), "a name for each fault");
@@ -34,6 +35,8 @@ constexpr uint32_t kNfsBits = (1u << kNfsProcs) - 1;
 /// What a kind applies to unless PROCS says less.
 uint32_t procs_of(Fault fault) {
   switch (fault) {
+    case Fault::kShortChunk:
+    case Fault::kUnusedChunk:
     case Fault::kShortRead:
     case Fault::kLongRead:
       return bit(Proc::kRead);

@@ -36,6 +36,13 @@ enum class Fault : uint32_t {
   kReorder,      ///< replies of one batch in reverse order
   kLate,         ///< the reply after --late-ms
   kHugeRecord,   ///< a record marker of 2 GiB - 1
+  // Done by the RPC-over-RDMA transport alone (RFC 8166).
+  kGrantZero,    ///< a credit grant of 0
+  kGrantHuge,    ///< a grant far above what the client asked for
+  kShortChunk,   ///< the returned Write chunk says half of what was written
+  kUnusedChunk,  ///< the Write chunk is returned unused, the data are inline
+  kErrVers,      ///< RDMA_ERROR, ERR_VERS
+  kErrChunk,     ///< RDMA_ERROR, ERR_CHUNK
   // Done by the protocol.
   kShortRead,       ///< READ returns half, eof false
   kShortWrite,      ///< WRITE takes half

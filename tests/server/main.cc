@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rdma_server.h"
 #include "tcp_server.h"
 
 namespace nfsrdma::memd {
@@ -21,6 +22,7 @@ struct Settings {
   StoreOptions store;
   ServiceOptions service;
   TcpOptions tcp;
+  RdmaServerOptions rdma;
   std::vector<std::string> faults;
   std::string log_calls;
   bool counters = false;
@@ -36,6 +38,14 @@ uint64_t half_of_memory() {
 void add_options(CLI::App& app, Settings& settings, uint64_t& delay_us, uint64_t& late_ms) {
   const CLI::AsSizeValue size(false);
   app.add_option("--port", settings.tcp.port, "TCP port of NFS and MOUNT; 0: a free one");
+  app.add_option("--rdma-port", settings.rdma.port,
+                 "port of RPC-over-RDMA (iWARP in user space); 0: a free one");
+  app.add_option("--credits", settings.rdma.credits, "RDMA: the grant in each reply")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--rdma-inline", settings.rdma.inline_size, "RDMA: inline size, whole KiB")
+      ->check(CLI::Range(1024, 65536))
+      ->capture_default_str();
   app.add_option("--listen", settings.tcp.listen, "numeric address to listen on")
       ->capture_default_str();
   app.add_option("--portmap-port", settings.tcp.portmap_port,
@@ -104,8 +114,10 @@ std::string contradiction(const Settings& settings) {
   return {};
 }
 
-void print_counters(const TcpServer& server, const FaultPlan& faults, CallLog* log) {
-  const ServiceCounters counters = server.counters();
+void print_counters(const TcpServer& server, const RdmaServer& rdma, const FaultPlan& faults,
+                    CallLog* log) {
+  ServiceCounters counters = server.counters();
+  rdma.add_counters(counters);
   std::string text = "{\"procedures\": {";
   const char* separator = "";
   for (uint32_t i = 0; i < kProcIndices; ++i) {
@@ -119,6 +131,7 @@ void print_counters(const TcpServer& server, const FaultPlan& faults, CallLog* l
           ", \"bytes_written\": " + std::to_string(counters.bytes_written) +
           ", \"bad_calls\": " + std::to_string(counters.bad_calls) +
           ", \"connections\": " + std::to_string(server.accepted()) +
+          ", \"rdma_connections\": " + std::to_string(rdma.accepted()) +
           ", \"send_calls\": " + std::to_string(server.send_calls()) +
           ", \"recv_calls\": " + std::to_string(server.recv_calls());
   if (faults.any()) text += ", \"faults\": " + faults.strikes_json();
@@ -167,13 +180,17 @@ int serve(const Settings& settings) {
   if (!server) return complain(server.error().text);
   const uint16_t port = (*server)->port();
   service.set_nfs_port(port);
+  auto rdma = RdmaServer::create(settings.rdma, service, faults);
+  if (!rdma) return complain(rdma.error().text);
   (*server)->start();
-  std::printf("nfs://%s:%u%s?mountport=%u\n", (*server)->url_host().c_str(), port,
-              settings.store.exports.front().c_str(), port);
+  (*rdma)->start();
+  std::printf("nfs://%s:%u%s?mountport=%u&rdmaport=%u\n", (*server)->url_host().c_str(), port,
+              settings.store.exports.front().c_str(), port, (*rdma)->port());
   std::fflush(stdout);
   wait_for_the_end(signals, store);
+  (*rdma)->stop();
   (*server)->stop();
-  if (settings.counters) print_counters(**server, faults, log.get());
+  if (settings.counters) print_counters(**server, **rdma, faults, log.get());
   return 0;
 }
 
@@ -196,6 +213,10 @@ int main(int argc, char** argv) {
   }
   settings.tcp.delay_ns = delay_us * 1000;
   settings.tcp.late_ns = late_ms * 1'000'000;
+  settings.rdma.listen = settings.tcp.listen;
+  settings.rdma.threads = settings.tcp.threads;
+  settings.rdma.delay_ns = settings.tcp.delay_ns;
+  settings.rdma.late_ns = settings.tcp.late_ns;
   const std::string wrong = contradiction(settings);
   if (!wrong.empty()) return complain(wrong);
   return serve(settings);
