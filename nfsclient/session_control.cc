@@ -28,7 +28,8 @@ Result<ConstBytes> Session::call(uint32_t program, uint32_t version, uint32_t pr
   call.kind = CallKind::kControl;
   call.queued_ns = now_ns();
   prepare_head(at, static_cast<NfsProcedure>(procedure));
-  std::memcpy(head.data() + arguments_at_, arguments.data(), arguments.size());
+  if (!arguments.empty())
+    std::memcpy(head.data() + arguments_at_, arguments.data(), arguments.size());
 
   control_done_ = false;
   Call request;

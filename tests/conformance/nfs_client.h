@@ -113,7 +113,7 @@ class NfsClient final : private IssueSink {
     client->statistics = std::make_unique<SessionStatistics>();
     client->session =
         std::make_unique<Session>(session, std::move(connections), Credential::of_process(),
-                                  client->statistics.get(), client.get());
+                                  client->statistics.get(), static_cast<IssueSink*>(client.get()));
     auto added = client->session->add_memory(memory);
     if (!added) return tl::unexpected(added.error());
     client->nfs = std::make_unique<Nfs3Control>(*client->session, client->mounted.control);

@@ -77,7 +77,7 @@ TEST_P(RdmaFaults, EveryIoEndsRightly) {
         }
       }
     }
-    if (param.outcome == Outcome::kError) EXPECT_GT(errors, 0u);
+    EXPECT_TRUE(param.outcome == Outcome::kRight || errors > 0) << "no I/O was hit";
   }
 }
 
