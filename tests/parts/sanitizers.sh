@@ -10,7 +10,7 @@ dir=$root_dir/build-asan
 build_in "$dir" --buildtype=debugoptimized -Db_sanitize=address,undefined \
   "-Dfio_source=$(build_option "$build_dir" fio_source)"
 asan_environment
-for suite in unit server results engine; do
+for suite in unit server transports results engine; do
   meson_suite "$dir" "$suite" --timeout-multiplier 4
 done
 asan_verdict sanitizers "$dir"/meson-logs/testlog-*.txt

@@ -14,7 +14,7 @@ fail() {
   exit 1
 }
 
-# start OPTION...: the server runs, $server is its pid, $url and $port are set.
+# start OPTION...: the server runs, $server is its pid, $url, $port and $rdma_port are set.
 start() {
   : >"$scratch/out"
   "$memd" "$@" >"$scratch/out" 2>"$scratch/err" &
@@ -25,6 +25,8 @@ start() {
   done
   url=$(cat "$scratch/out")
   port=${url##*mountport=}
+  port=${port%%&*}
+  rdma_port=${url##*rdmaport=}
   [ -n "$port" ] || fail "no URL with $*: $(cat "$scratch/err")"
 }
 
@@ -67,7 +69,7 @@ refused() {
 }
 
 start --counters --log-calls "$scratch/calls"
-[ "$url" = "nfs://127.0.0.1:$port/export?mountport=$port" ] || fail "URL is $url"
+[ "$url" = "nfs://127.0.0.1:$port/export?mountport=$port&rdmaport=$rdma_port" ] || fail "URL is $url"
 null=(7 0 2 100003 3 0 0 0 0 0)
 [ "$(ask "$port" "${null[@]}")" = "00000007 00000001 00000000 00000000 00000000 00000000" ] ||
   fail "NULL is not answered"
@@ -80,14 +82,14 @@ grep -q '"NULL": {"calls": 2, "errors": 0}' "$scratch/err" || fail "$(cat "$scra
 
 free_port=$port
 start --portmap-port "$free_port" --export /a --export "/b c"
-[ "$url" = "nfs://127.0.0.1:$port/a?mountport=$port" ] || fail "URL is $url"
+[ "$url" = "nfs://127.0.0.1:$port/a?mountport=$port&rdmaport=$rdma_port" ] || fail "URL is $url"
 answer=$(ask "$free_port" 7 0 2 100000 2 3 0 0 0 0 100003 3 6 0)
 [ "${answer##* }" = "$(printf '%08x' "$port")" ] || fail "GETPORT says $answer"
 stop
 
 if [ -e /proc/sys/net/ipv6 ] && grep -q 1 /proc/net/if_inet6 2>/dev/null; then
   start --listen ::1
-  [ "$url" = "nfs://[::1]:$port/export?mountport=$port" ] || fail "URL is $url"
+  [ "$url" = "nfs://[::1]:$port/export?mountport=$port&rdmaport=$rdma_port" ] || fail "URL is $url"
   stop
 fi
 
