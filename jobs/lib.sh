@@ -37,7 +37,7 @@ shipped_experiments() {
 choose_transports() {
   local offered
   mapfile -t offered < <(fio "--enghelp=$engine_dir/libnfsrdma.so,transport" |
-    sed 's/.*valid values://' | awk '$1 == "tcp" || $1 == "rdma" { print $1 }')
+    sed -n '/valid values:/,$ s/^[^:]*: *//p' | awk '$1 == "tcp" || $1 == "rdma" { print $1 }')
   [ ${#offered[@]} -gt 0 ] || die "fio does not load $engine_dir/libnfsrdma.so; run tests/setup"
   transports=("${offered[@]}")
   if [ "$wanted_transport" != all ]; then
