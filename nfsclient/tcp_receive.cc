@@ -31,7 +31,9 @@ void TcpTransport::receive() {
     if (receive_more(&drained) == 0) return;
     received_ns_ = last_received_ns_ = now_ns();
     if (!finish_bulk_if_done() || !take_records()) return;
-    if (drained) return;
+    // What has come is handed up before more is taken in: else replies wait here for their fellows
+    // while the calls that would follow them are not made.
+    if (drained || ended_ != 0) return;
   }
 }
 
