@@ -7,13 +7,16 @@
 
 #include "iwarp_fabric.h"
 #include "rpcrdma_transport.h"
+#include "tcp_socket.h"
 #include "tcp_transport.h"
+#include "verbs_fabric.h"
 
 namespace nfsrdma {
 namespace {
 
 // How long fabric=auto waits for verbs before it takes iwarp.
 constexpr uint32_t kVerbsTryMs = 2'000;
+constexpr uint64_t kNsPerMs = 1'000'000;
 
 Result<std::unique_ptr<Transport>> over(std::unique_ptr<Fabric> fabric,
                                         const TransportConfig& config, const RdmaOptions& options) {
@@ -25,8 +28,42 @@ Result<std::unique_ptr<Transport>> over(std::unique_ptr<Fabric> fabric,
   return std::unique_ptr<Transport>(std::move(*opened));
 }
 
-Result<std::unique_ptr<Transport>> over_verbs(const TransportConfig&, const RdmaOptions&) {
-  return fail(ENODEV, "this build has no verbs fabric");
+// The first address of the server whose route has an RDMA device.
+Result<std::unique_ptr<Fabric>> verbs_fabric(const TransportConfig& config, bool key_per_call,
+                                             uint64_t deadline_ns) {
+  if (!verbs_device_present()) return fail(ENODEV, "this machine has no RDMA device");
+  VerbsOptions verbs;
+  verbs.key_per_call = key_per_call;
+  if (!config.local_address.empty()) {
+    auto local = resolve(config.local_address, 0);
+    if (!local) return tl::unexpected(local.error());
+    verbs.local = local->front().storage;
+  }
+  auto addresses = resolve(config.host, config.port);
+  if (!addresses) return tl::unexpected(addresses.error());
+  Error error{EADDRNOTAVAIL, "no address of " + config.host};
+  for (const SocketAddress& address : *addresses) {
+    const uint64_t now = now_ns();
+    if (now >= deadline_ns) break;
+    verbs.peer = address.storage;
+    verbs.timeout_ms = static_cast<uint32_t>((deadline_ns - now) / kNsPerMs) + 1;
+    auto made = make_verbs_fabric(verbs);
+    if (made) return made;
+    error = made.error();
+  }
+  return tl::unexpected(error);
+}
+
+Result<std::unique_ptr<Transport>> over_verbs(const TransportConfig& config,
+                                              const RdmaOptions& options) {
+  const uint64_t deadline_ns = now_ns() + config.connect_timeout_ms * kNsPerMs;
+  auto fabric = verbs_fabric(config, options.key_per_call, deadline_ns);
+  if (!fabric) return tl::unexpected(fabric.error());
+  TransportConfig rest = config;
+  const uint64_t now = now_ns();
+  rest.connect_timeout_ms =
+      now < deadline_ns ? static_cast<uint32_t>((deadline_ns - now) / kNsPerMs) + 1 : 1;
+  return over(std::move(*fabric), rest, options);
 }
 
 Result<std::unique_ptr<Transport>> over_iwarp(const TransportConfig& config,
