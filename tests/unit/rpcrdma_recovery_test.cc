@@ -59,6 +59,21 @@ TEST_F(RpcRdmaRecovery, SoftGivesUpOnlyAfterTheConnectionIsClosed) {
   EXPECT_EQ(transport->outstanding(), 0u);
 }
 
+// The call is on the wire when its time is up: nothing but the close keeps the server out.
+TEST_F(RpcRdmaRecovery, SoftWithoutRetransClosesFirst) {
+  config.retrans = 0;
+  open();
+  warm_up();
+  call(5, 32, {}, io(0, 8192));
+  transport->flush();
+  const RdmaSegment offered = take().header.writes.front()[0];
+  EXPECT_TRUE(peer->peer_write(offered.handle, offered.offset, pattern(8, 1)));
+  ASSERT_TRUE(run_until_ended(1));
+  EXPECT_EQ(ends[0].error, ETIMEDOUT);
+  EXPECT_EQ(peer->closes, 1u);
+  EXPECT_FALSE(peer->peer_write(offered.handle, offered.offset, pattern(8, 1)));
+}
+
 TEST_F(RpcRdmaRecovery, HardTriesForEver) {
   config.soft = false;
   open();
