@@ -252,27 +252,14 @@ bool TcpTransport::start_bulk(ConstBytes partial, uint64_t record_length) {
 }
 
 void TcpTransport::deliver(uint32_t slot, ConstBytes head, uint32_t bulk_length) {
-  CallSlot& entry = calls_[slot];
-  bool half_resent = false;
-  if (entry.state == CallState::kSent) {
-    --on_wire_;
-  } else {
-    // Answered while it waits to be sent again; a half-sent copy costs the connection.
-    half_resent = front_sent_ > 0 && queue_.at(0) == slot;
-    queue_.remove(slot);
-  }
   Reply reply;
   reply.head = head;
   reply.bulk_length = bulk_length;
-  reply.retransmissions = entry.retransmissions;
+  reply.retransmissions = calls_[slot].retransmissions;
   reply.received_ns = received_ns_;
-  calls_.release(slot);
-  --outstanding_;
-  ++ended_;
   connect_failures_ = 0;
+  finish(slot);
   sink_->on_reply(slot, reply);
-  if (half_resent)
-    lose_link("a call to " + server_.text() + " was answered while it was sent again");
 }
 
 void TcpTransport::refuse_reply(uint32_t slot, std::string why) {

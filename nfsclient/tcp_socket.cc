@@ -194,13 +194,15 @@ Result<Socket> connect_any(const std::vector<SocketAddress>& to, const SourcePol
     // Each address gets its share of what is left, so that a dead first one leaves time.
     const uint64_t now = now_ns();
     const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-    const auto wait_ms = static_cast<int>(left / (to.size() - i) / 1'000'000);
+    const uint64_t until = now + left / (to.size() - i);
     pollfd waiting{.fd = socket->fd(), .events = POLLOUT, .revents = 0};
     int ready;
-    do {
-      ready = poll(&waiting, 1, wait_ms);
-    } while (ready < 0 && errno == EINTR && now_ns() < deadline_ns);
-    if (ready == 0) {
+    do {  // a signal neither ends nor lengthens the wait
+      const uint64_t begin = now_ns();
+      const auto wait_ms = until > begin ? (until - begin) / 1'000'000 : 0;
+      ready = poll(&waiting, 1, static_cast<int>(wait_ms));
+    } while (ready < 0 && errno == EINTR && now_ns() < until);
+    if (ready <= 0) {
       last = Error{ETIMEDOUT, "no answer from " + to[i].text() + " to a TCP connect within " +
                                   std::to_string(waited_ms / 1000) +
                                   " s (check host, port and firewall)"};

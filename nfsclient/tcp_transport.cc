@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "recovery.h"
@@ -88,7 +89,8 @@ uint32_t TcpTransport::progress() {
     }
   }
   if (link_ == Link::kDown && outstanding_ > 0 && now >= connect_at_ns_) try_connect(now);
-  if (outstanding_ > 0 && now >= scan_at_ns_) run_timers(now);
+  // By a clock read after all that was sent, received and connected above.
+  if (outstanding_ > 0 && now >= scan_at_ns_) run_timers(now_ns());
   send_blocked_ = false;
   flush();
   return ended_;
@@ -130,11 +132,13 @@ void TcpTransport::lose_link(const std::string& why) {
 }
 
 void TcpTransport::try_connect(uint64_t now) {
-  if (connect_failures_ > kSamePortTries) local_port_ = 0;  // it is taken: better any than none
+  if (port_refusals_ > kSamePortTries) local_port_ = 0;  // it is taken: better any than none
   auto socket = start_connect(server_, {.local_address = config_.local_address,
                                         .reserved = config_.reserved_port,
                                         .port = local_port_});
   if (!socket) {
+    const int code = socket.error().code;
+    if (code == EADDRINUSE || code == EADDRNOTAVAIL) ++port_refusals_;
     lose_link(socket.error().text);
     return;
   }
@@ -146,6 +150,7 @@ void TcpTransport::try_connect(uint64_t now) {
 void TcpTransport::link_up() {
   link_ = Link::kUp;
   ++counters_.reconnects;
+  port_refusals_ = 0;
   local_port_ = local_port(socket_);
   last_received_ns_ = now_ns();
 }
@@ -174,10 +179,8 @@ void TcpTransport::run_timers(uint64_t now) {
 }
 
 void TcpTransport::time_out(uint32_t slot, uint64_t now) {
-  const bool half_sent = front_sent_ > 0 && !queue_.empty() && queue_.at(0) == slot;
   const Error error = major_timeout_error(server_.text(), calls_[slot], config_, now,
                                           link_ == Link::kUp ? nullptr : &last_error_);
-  if (half_sent) lose_link("gave up a call that was half sent to " + server_.text());
   end_call(slot, error);
 }
 
@@ -187,18 +190,27 @@ void TcpTransport::end_call(uint32_t slot, const Error& error) {
     receive_.left = receive_.bulk_length - receive_.bulk_done + receive_.skip_after;
     receive_.slot = kNoSlot;
   }
-  if (calls_[slot].state == CallState::kSent)
+  Reply reply;
+  reply.error = &error;
+  reply.retransmissions = calls_[slot].retransmissions;
+  finish(slot);
+  sink_->on_reply(slot, reply);
+}
+
+// Takes an ended call off the wire or out of the queue, and frees its slot.
+void TcpTransport::finish(uint32_t slot) {
+  bool half_sent = false;
+  if (calls_[slot].state == CallState::kSent) {
     --on_wire_;
-  else
+  } else {
+    half_sent = front_sent_ > 0 && queue_.at(0) == slot;
     queue_.remove(slot);
-  const uint32_t retransmissions = calls_[slot].retransmissions;
+  }
   calls_.release(slot);
   --outstanding_;
   ++ended_;
-  Reply reply;
-  reply.error = &error;
-  reply.retransmissions = retransmissions;
-  sink_->on_reply(slot, reply);
+  // The stream stands within its record, whose rest nobody will send.
+  if (half_sent) lose_link("a call to " + server_.text() + " ended while it was half sent");
 }
 
 void TcpTransport::abandon(const Error& error) {

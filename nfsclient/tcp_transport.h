@@ -81,6 +81,7 @@ class TcpTransport final : public Transport {
   void run_timers(uint64_t now);
   void time_out(uint32_t slot, uint64_t now);
   void end_call(uint32_t slot, const Error& error);
+  void finish(uint32_t slot);
 
   // tcp_send.cc
   struct Gather;
@@ -129,6 +130,7 @@ class TcpTransport final : public Transport {
 
   uint16_t local_port_ = 0;
   uint32_t connect_failures_ = 0;
+  uint32_t port_refusals_ = 0;  // in a row: local_port_ could not be bound or connected from
   uint64_t connect_at_ns_ = 0;  // kDown: when to try; kConnecting: when to give up
   uint64_t last_received_ns_ = 0;
   uint64_t scan_at_ns_ = 0;
