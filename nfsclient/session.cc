@@ -31,14 +31,14 @@ uint32_t extents_for(uint64_t kept_bytes, uint32_t depth) {
   return static_cast<uint32_t>(std::max<uint64_t>(by_size, depth));
 }
 
-StatProcedure procedure_of(uint8_t kind) {
+}  // namespace
+
+StatProcedure Session::procedure_of(CallKind kind) {
   constexpr std::array<StatProcedure, 6> kOf = {StatProcedure::kRead,   StatProcedure::kWrite,
                                                 StatProcedure::kWrite,  StatProcedure::kCommit,
                                                 StatProcedure::kCommit, StatProcedure::kOther};
-  return kOf[kind];
+  return kOf[static_cast<size_t>(kind)];
 }
-
-}  // namespace
 
 uint32_t Session::slots_per_connection(const SessionConfig& config, uint32_t connections,
                                        uint64_t block_max) {
@@ -118,7 +118,8 @@ SessionFile* Session::open_file(std::string name, const FileHandle& handle) {
 }
 
 uint32_t Session::take_io(void* user, SessionFile* file, IoKind kind) {
-  if (free_ios_.empty()) return kNoIo;
+  // A completion that was not taken yet holds its place, so that ready_ is never too small.
+  if (free_ios_.empty() || ios_used_ + ready_count_ >= ios_.size()) return kNoIo;
   const uint32_t index = free_ios_.back();
   free_ios_.pop_back();
   ++ios_used_;
@@ -284,7 +285,7 @@ void Session::Connection::on_reply(uint32_t slot, const Reply& reply) {
 }
 
 void Session::count(const CallState& call, const Reply& reply, bool failed, uint64_t bytes) {
-  const StatProcedure procedure = procedure_of(static_cast<uint8_t>(call.kind));
+  const StatProcedure procedure = procedure_of(call.kind);
   ProcedureStatistics& statistics = statistics_->of(procedure);
   ++statistics.ops;
   statistics.retrans += reply.retransmissions;
@@ -356,6 +357,32 @@ int Session::reply_error(const Reply& reply, const CallState& call, size_t* resu
 void Session::abandon(const Error& error) {
   abandoned_ = true;
   for (auto& connection : connections_) connection->transport->abandon(error);
+  // What the transports do not know of: calls put off after JUKEBOX, I/Os that wait.
+  Reply reply;
+  reply.error = &error;
+  delayed_due_ns_ = kNever;
+  for (const Delayed& each : std::exchange(delayed_, {})) {
+    each.connection->transport->release(each.slot);
+    each.connection->on_reply(each.slot, reply);
+  }
+  for (; waiting_count_ != 0; --waiting_count_) {
+    end_unstarted(waiting_[waiting_head_], error);
+    waiting_head_ = (waiting_head_ + 1) % static_cast<uint32_t>(waiting_.size());
+  }
+  for (const uint32_t index : std::exchange(stalled_, {})) end_unstarted(index, error);
+  for (auto& file : files_) {
+    file->commit_wanted = false;
+    for (const uint32_t index : std::exchange(file->sync_waiting, {})) end_unstarted(index, error);
+  }
+}
+
+// An abandoned I/O whose calls, if it had any, have ended.
+void Session::end_unstarted(uint32_t index, const Error& error) {
+  Io& io = ios_[index];
+  io.listed = false;
+  if (io.error == 0) io.error = error.code;
+  note_error(error.text);
+  complete(index);
 }
 
 void Session::update_counters() {

@@ -42,6 +42,13 @@ struct SessionConfig {
   uint32_t retrans = 2;
 };
 
+/// UNSTABLE writes whose data were not kept.
+struct UnkeptWrites {
+  uint64_t count = 0;
+  WriteVerifier verifier = 0;
+  bool mixed = false;  ///< they had several verifiers: some are lost already
+};
+
 /// An open file. Made by Session::open_file(), which owns it.
 struct SessionFile {
   SessionFile(std::string file_name, const FileHandle& file_handle, KeptFile kept_file)
@@ -51,13 +58,11 @@ struct SessionFile {
   FileHandle handle;
   KeptFile kept;
   uint64_t kept_since_ns = 0;  ///< when the oldest kept byte was written
-  uint64_t unkept_writes = 0;  ///< UNSTABLE writes since the last COMMIT whose data were not kept
-  WriteVerifier unkept_verifier = 0;
-  bool unkept_mixed = false;  ///< they had several verifiers: some are lost already
+  UnkeptWrites unkept;         ///< since the last COMMIT was sent
+  UnkeptWrites commit_unkept;  ///< that the COMMIT on its way covers
   bool commit_out = false;
   bool commit_wanted = false;
   uint64_t commit_stamp = 0;
-  uint64_t commit_unkept = 0;          ///< unkept_writes when the COMMIT was sent
   uint32_t commit_rounds = 0;          ///< COMMITs in a row that found lost data
   std::vector<uint32_t> sync_waiting;  ///< I/Os that wait for the next COMMIT
   std::vector<uint32_t> sync_covered;  ///< I/Os that wait for the one on its way
@@ -104,8 +109,8 @@ class Session final : public RpcCaller {
   /// The file of that name is about to be removed: what is kept of it needs no COMMIT any more.
   void forget_unlinked(const std::string& name);
 
-  /// Starts an I/O. False: `depth` I/Os are outstanding. Nothing is sent before flush() or wait(),
-  /// except that commit() sends once enough has gathered.
+  /// Starts an I/O. False: `depth` I/Os are outstanding or complete and not taken. Nothing is sent
+  /// before flush() or wait(), except that commit() sends once enough has gathered.
   bool read(void* user, SessionFile* file, uint64_t offset, Bytes to);
   /// UNSTABLE: data are kept until committed (or counted), the buffer is free at completion.
   /// `commit_after`: UNSTABLE, then COMMIT, before completion: what O_DIRECT does above wtmax.
@@ -217,8 +222,10 @@ class Session final : public RpcCaller {
   };
 
   // session.cc
+  static StatProcedure procedure_of(CallKind kind);
   uint32_t take_io(void* user, SessionFile* file, IoKind kind);
   void complete(uint32_t io);
+  void end_unstarted(uint32_t io, const Error& error);
   Place place();
   std::byte* arguments(const Place& at) const;
   void prepare_head(const Place& at, NfsProcedure procedure);
@@ -293,7 +300,6 @@ class Session final : public RpcCaller {
 
   std::vector<std::unique_ptr<SessionFile>> files_;
   bool commits_pending_ = false;  // some file has a COMMIT or resend to be sent
-  bool commit_all_ = false;
   uint64_t commit_check_ns_ = kNever;
   uint32_t lost_epoch_ = 0;
   bool verifier_known_ = false;

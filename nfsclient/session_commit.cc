@@ -3,6 +3,7 @@
 // the write verifier has changed.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "nfs3_status.h"
 #include "session.h"
@@ -20,6 +21,12 @@ constexpr uint32_t kJukebox = static_cast<uint32_t>(Nfs3Status::kJukebox);
 bool Session::sync(void* user, SessionFile* file) {
   const uint32_t index = take_io(user, file, IoKind::kSync);
   if (index == kNoIo) return false;
+  if (abandoned_) {
+    ios_[index].error = EIO;
+    note_error("fsync of '" + file->name + "': the server was given up");
+    complete(index);
+    return true;
+  }
   file->sync_waiting.push_back(index);
   advance_commits(*file);
   return true;
@@ -27,7 +34,7 @@ bool Session::sync(void* user, SessionFile* file) {
 
 // Sends what the file's syncs and commits wait for: first what was lost, then a COMMIT.
 void Session::advance_commits(SessionFile& file) {
-  if (file.commit_out) return;
+  if (file.commit_out || abandoned_) return;
   if (file.kept.lost != 0) return send_lost(file);
   if (file.sync_waiting.empty() && !file.commit_wanted) return;
   const Place at = place();
@@ -38,7 +45,7 @@ void Session::advance_commits(SessionFile& file) {
   file.commit_out = true;
   file.commit_wanted = false;
   file.commit_stamp = kept_.stamp();
-  file.commit_unkept = file.unkept_writes;
+  file.commit_unkept = std::exchange(file.unkept, {});
   file.sync_covered.swap(file.sync_waiting);
   CallState& call = at.connection->calls[at.slot];
   call = CallState{};
@@ -134,17 +141,14 @@ void Session::file_committed(SessionFile& file, int error, WriteVerifier verifie
   file.commit_out = false;
   stalled_changed_ = true;
   file.kept_since_ns = 0;
-  if (error == 0 && file.commit_unkept != 0 &&
-      (file.unkept_mixed || file.unkept_verifier != verifier)) {
+  const UnkeptWrites unkept = std::exchange(file.commit_unkept, {});
+  if (error == 0 && unkept.count != 0 && (unkept.mixed || unkept.verifier != verifier)) {
     error = EIO;
-    statistics_->lost_writes += file.commit_unkept;
+    statistics_->lost_writes += unkept.count;
     note_error("COMMIT of '" + file.name + "': the server restarted and lost " +
-               std::to_string(file.commit_unkept) +
+               std::to_string(unkept.count) +
                " unstable writes, which uncommitted_max=0 does not keep");
   }
-  file.unkept_writes -= file.commit_unkept;
-  file.commit_unkept = 0;
-  if (file.unkept_writes == 0) file.unkept_mixed = false;
 
   if (error == 0 && kept_.committed(file.kept, file.commit_stamp, verifier) != 0) {
     ++lost_epoch_;
@@ -184,17 +188,13 @@ void Session::finish_syncs(SessionFile& file, int error) {
 }
 
 void Session::send_lost(SessionFile& file) {
-  for (;;) {
+  while (file.kept.lost != file.kept.resending) {
     const Place at = place();
     if (at.slot == kNoSlot) {
       commits_pending_ = true;
       return;
     }
     Extent* extent = kept_.next_lost(file.kept);
-    if (extent == nullptr) {
-      at.connection->transport->release(at.slot);
-      return;
-    }
     CallState& call = at.connection->calls[at.slot];
     call = CallState{};
     call.kind = CallKind::kResend;
@@ -217,7 +217,7 @@ void Session::resend_failed(SessionFile& file, Extent* extent, int error) {
 // The room for kept data is used up, or nearly so.
 void Session::want_commits() {
   for (auto& file : files_) {
-    if (file->kept.kept_bytes == 0 || file->commit_out) continue;
+    if ((file->kept.kept_bytes == 0 && file->kept.lost == 0) || file->commit_out) continue;
     file->commit_wanted = true;
     commits_pending_ = true;
   }
@@ -244,19 +244,19 @@ void Session::forget_unlinked(const std::string& name) {
 
 Result<void> Session::close_file(SessionFile* file) {
   const auto dirty = [file] {
-    return !file->kept.extents.empty() || file->unkept_writes != 0 || file->commit_out;
+    return !file->kept.extents.empty() || file->unkept.count != 0 || file->commit_out;
   };
   while (file->unlinked && dirty()) {
     // A COMMIT would find a stale handle. What is on its way still has to come back.
     kept_.drop(file->kept);
-    file->unkept_writes = 0;
+    file->unkept = {};
     file->commit_wanted = false;
     if (!dirty()) break;
     progress();
     if (dirty()) sleep(kNever);
   }
   if (abandoned_ && dirty()) {
-    statistics_->lost_writes += file->kept.extents.size() + file->unkept_writes;
+    statistics_->lost_writes += file->kept.extents.size() + file->unkept.count;
     kept_.drop(file->kept);
     file->write_error = EIO;
     note_error("the server did not answer, so they were not committed");

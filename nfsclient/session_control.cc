@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Calls of the control plane over the job's first connection.
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "session.h"
 
@@ -15,7 +15,8 @@ Result<ConstBytes> Session::call(uint32_t program, uint32_t version, uint32_t pr
   Place at{connection, kNoSlot};
   while ((at.slot = connection->transport->acquire()) == kNoSlot) {
     progress();
-    if (connection->transport->outstanding() != 0) sleep(kNever);
+    if ((at.slot = connection->transport->acquire()) != kNoSlot) break;
+    sleep(kNever);
   }
   const Bytes head = connection->transport->head(at.slot);
   if (arguments_at_ + arguments.size() > head.size()) {
@@ -28,8 +29,7 @@ Result<ConstBytes> Session::call(uint32_t program, uint32_t version, uint32_t pr
   call.kind = CallKind::kControl;
   call.queued_ns = now_ns();
   prepare_head(at, static_cast<NfsProcedure>(procedure));
-  if (!arguments.empty())
-    std::memcpy(head.data() + arguments_at_, arguments.data(), arguments.size());
+  std::ranges::copy(arguments, head.begin() + static_cast<ptrdiff_t>(arguments_at_));
 
   control_done_ = false;
   Call request;

@@ -183,11 +183,7 @@ bool Session::delay(Connection& connection, const CallState& call) {
   const uint64_t due = now_ns() + wait_ms * kMs;
   delayed_.push_back({&connection, slot, due});
   delayed_due_ns_ = std::min(delayed_due_ns_, due);
-  ++statistics_
-        ->of(call.kind == CallKind::kRead    ? StatProcedure::kRead
-             : call.kind == CallKind::kWrite ? StatProcedure::kWrite
-                                             : StatProcedure::kCommit)
-        .retrans;
+  ++statistics_->of(procedure_of(call.kind)).retrans;
   return true;
 }
 
@@ -225,12 +221,20 @@ void Session::read_reply(Connection& connection, uint32_t slot, const Reply& rep
                  " is not the length of its data, " + std::to_string(reply.bulk_length));
     }
   }
-  const uint32_t got = error == 0 ? reply.bulk_length : 0;
+  uint32_t got = error == 0 ? reply.bulk_length : 0;
   count(call, reply, error != 0, got);
   const bool stale = call.lost_epoch != lost_epoch_;
   if (error == 0 && !stale) {
-    if (!call.file->kept.extents.empty())
+    if (!call.file->kept.extents.empty()) {
+      // A restart may have shortened the file too: it ends where its kept data end.
+      if (result.eof && got < call.length) {
+        const uint64_t end =
+            kept_.end_within(call.file->kept, call.offset + got, call.offset + call.length);
+        std::fill(call.data + got, call.data + (end - call.offset), std::byte{0});
+        got = static_cast<uint32_t>(end - call.offset);
+      }
       kept_.overlay(call.file->kept, call.offset, {call.data, got});
+    }
     call.empty_replies = got == 0 ? static_cast<uint8_t>(call.empty_replies + 1) : 0;
     if (got < call.length && !result.eof && call.empty_replies >= kEmptyRepliesMax) {
       error = EIO;
@@ -347,10 +351,10 @@ void Session::unstable_written(CallState& call, const WriteResult& result) {
     io.verifier = result.verifier;
     return;
   }
-  SessionFile& file = *call.file;
-  if (file.unkept_writes != 0 && file.unkept_verifier != result.verifier) file.unkept_mixed = true;
-  file.unkept_verifier = result.verifier;
-  ++file.unkept_writes;
+  UnkeptWrites& unkept = call.file->unkept;
+  if (unkept.count != 0 && unkept.verifier != result.verifier) unkept.mixed = true;
+  unkept.verifier = result.verifier;
+  ++unkept.count;
 }
 
 void Session::call_ended(uint32_t index) {

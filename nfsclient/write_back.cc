@@ -89,9 +89,11 @@ void WriteBack::set_state(KeptFile& file, Extent& extent, ExtentState state) {
   };
   if (extent.state == ExtentState::kKept) file.kept_bytes -= extent.end - extent.start;
   if (lost(extent.state)) --file.lost;
+  if (extent.state == ExtentState::kResending) --file.resending;
   extent.state = state;
   if (state == ExtentState::kKept) file.kept_bytes += extent.end - extent.start;
   if (lost(state)) ++file.lost;
+  if (state == ExtentState::kResending) ++file.resending;
 }
 
 void WriteBack::release(uint32_t entry) {
@@ -159,7 +161,7 @@ uint32_t WriteBack::drop(KeptFile& file) {
 }
 
 Extent* WriteBack::next_lost(KeptFile& file) {
-  if (file.lost == 0) return nullptr;
+  if (file.lost == file.resending) return nullptr;
   for (int pass = 0; pass < 2; ++pass) {
     for (auto it = file.extents.lower_bound(file.lost_cursor); it != file.extents.end(); ++it) {
       if (it->second.state != ExtentState::kLost) continue;
@@ -187,6 +189,12 @@ void WriteBack::overlay(const KeptFile& file, uint64_t offset, Bytes to) {
     std::memcpy(to.data() + (from - offset), data(extent).data() + (from - extent.start),
                 until - from);
   }
+}
+
+uint64_t WriteBack::end_within(const KeptFile& file, uint64_t start, uint64_t end) {
+  auto after = file.extents.lower_bound(end);
+  if (after == file.extents.begin()) return start;
+  return std::clamp(std::prev(after)->second.end, start, end);
 }
 
 }  // namespace nfsrdma

@@ -49,6 +49,7 @@ struct KeptFile {
   ExtentMap extents;
   uint64_t kept_bytes = 0;   ///< of extents in state kKept
   uint32_t lost = 0;         ///< extents in state kLost or kResending
+  uint32_t resending = 0;    ///< of these, in state kResending
   uint64_t lost_cursor = 0;  ///< where to look for the next kLost one
 };
 
@@ -95,6 +96,9 @@ class WriteBack {
 
   /// Lays kept bytes over `to`, which holds the file's bytes from `offset` on.
   void overlay(const KeptFile& file, uint64_t offset, Bytes to);
+
+  /// Where the last kept byte of [start, end) ends; `start` when none is kept there.
+  [[nodiscard]] static uint64_t end_within(const KeptFile& file, uint64_t start, uint64_t end);
 
   [[nodiscard]] uint64_t used() const { return used_; }
 
