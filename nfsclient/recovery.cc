@@ -5,6 +5,14 @@
 #include <cerrno>
 
 namespace nfsrdma {
+namespace {
+
+// A connection may have come up, or a byte arrived, after the caller read its clock.
+uint64_t since(uint64_t then, uint64_t now) {
+  return now > then ? now - then : 0;
+}
+
+}  // namespace
 
 uint64_t timer_scan_interval_ns(uint32_t timeo_ms) {
   return std::clamp<uint64_t>(timeo_ms / 8, 5, 1000) * kNsPerMs;
@@ -20,11 +28,12 @@ Overdue overdue(CallSlot& entry, const TransportConfig& config, uint64_t now,
                 uint64_t last_received_ns) {
   const uint64_t timeo_ns = config.timeo_ms * kNsPerMs;
   if (entry.queued_ns == 0) entry.queued_ns = now;
-  if (config.soft && now - entry.queued_ns >= timeo_ns * (config.retrans + 1))
+  if (config.soft && since(entry.queued_ns, now) >= timeo_ns * (config.retrans + 1))
     return Overdue::kMajor;
   if (entry.state == CallState::kSent)
-    return now - entry.wait_start_ns >= timeo_ns ? Overdue::kSilent : Overdue::kNo;
-  const bool stuck = now - last_received_ns >= timeo_ns && now - entry.queued_ns >= timeo_ns;
+    return since(entry.wait_start_ns, now) >= timeo_ns ? Overdue::kSilent : Overdue::kNo;
+  const bool stuck =
+      since(last_received_ns, now) >= timeo_ns && since(entry.queued_ns, now) >= timeo_ns;
   return stuck ? Overdue::kStuck : Overdue::kNo;
 }
 
