@@ -215,7 +215,7 @@ TEST_F(TcpReceive, UnknownAndRepeatedRepliesAreDroppedAndCounted) {
 
 TEST_F(TcpReceive, ACallThatTimesOutWhileItsDataComeLeavesTheBufferAlone) {
   TransportConfig config = this->config();
-  config.timeo_ms = 60;
+  config.timeo_ms = 500;
   config.retrans = 0;
   open(config);
   const std::string data = pattern(200'000);
