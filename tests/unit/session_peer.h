@@ -185,7 +185,7 @@ class Answer {
     reply.head = {bytes_.data(), size_};
     reply.bulk_length = bulk_length;
     reply.received_ns = now_ns();
-    call_.transport->end(call_, reply);
+    if (call_.transport != nullptr) call_.transport->end(call_, reply);
   }
 
  private:
@@ -201,6 +201,7 @@ inline void answer_status(const WireCall& call, uint32_t status) {
   answer.send();
 }
 inline void answer_read(const WireCall& call, ConstBytes data, bool eof) {
+  if (data.size() > call.in.size()) return;  // no such call: the test has failed already
   std::copy(data.begin(), data.end(), call.in.begin());
   const auto length = static_cast<uint32_t>(data.size());
   Answer(call).u32(0).u32(0).u32(length).u32(eof ? 1 : 0).u32(length).send(length);

@@ -276,10 +276,10 @@ class TcpHalfResent : public TcpTransportTest {
     wait_ended(before + 1);
     EXPECT_EQ(ended_[before].error, error) << ended_[before].text;
     accept_again();
-    Wire got;
-    do got = next_record();
-    while (got != message(xid_[behind]) && got.size() < 1000);
-    EXPECT_EQ(got, message(xid_[behind]));
+    Wire got = next_record();
+    while (got != message(xid_[behind]) && got.size() == 32) got = next_record();
+    EXPECT_EQ(to_hex(part(got, 0, std::min<size_t>(got.size(), 64))),
+              to_hex(message(xid_[behind])));
   }
 };
 
