@@ -65,7 +65,7 @@ bool is_answer(int code) {
 
 std::string secure_hint() {
   return "; if the server asks for a source port below 1024 (exports(5): secure, the default; "
-         "ganesha: PRIVILEGED_PORT), run as root or after setcap cap_net_bind_service=+ep on fio "
+         "ganesha: PrivilegedPort), run as root or after setcap cap_net_bind_service=+ep on fio "
          "with reserved_port=yes, or export with insecure";
 }
 

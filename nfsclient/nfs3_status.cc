@@ -92,7 +92,7 @@ std::string rights_hint(uint32_t uid, uint32_t gid) {
   return hint +
          "auth_uid= and auth_gid= (uid= and gid= in the URL) choose another user; a server that "
          "asks for a source port below 1024 wants reserved_port=yes, or the export option "
-         "insecure (ganesha: PRIVILEGED_PORT = false)";
+         "insecure (ganesha: PrivilegedPort = false)";
 }
 
 }  // namespace

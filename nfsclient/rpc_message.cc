@@ -180,7 +180,9 @@ std::string auth_stat_words(uint32_t auth_stat) {
     case 4:
       return "AUTH_REJECTEDVERF (verifier expired or replayed)";
     case 5:
-      return "AUTH_TOOWEAK (the server wants stronger authentication, or a source port below 1024)";
+      return "AUTH_TOOWEAK (the server wants a source port below 1024: run as root with "
+             "reserved_port=yes, or export with insecure (ganesha: PrivilegedPort = false); or it "
+             "wants stronger authentication: export with sec=sys)";
     case 6:
       return "AUTH_INVALIDRESP (bad response verifier)";
     case 7:

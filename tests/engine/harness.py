@@ -312,13 +312,14 @@ def run_case(suite, name, body, transport):
     return result
 
 
-def main():
+def main(at_once=AT_ONCE, transports=None):
+    """Runs the cases; True if there were any and all passed."""
     suite = Suite(sys.argv[1])
     pattern = sys.argv[2] if len(sys.argv) > 2 else '*'
-    wanted = [(name, body, transport) for transport in suite.transports()
+    wanted = [(name, body, transport) for transport in transports or suite.transports()
               for name, body, once in CASES
               if (transport == 'tcp' or not once) and fnmatch.fnmatch(f'{transport}:{name}', pattern)]
     # fio sleeps for most of a short run, so several share the machine.
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = list(pool.map(lambda one: run_case(suite, *one), wanted))
-    sys.exit(0 if results and all(results) else 1)
+    return bool(results) and all(results)

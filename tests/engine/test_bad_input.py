@@ -4,6 +4,7 @@
 change, a status other than 0, nothing local touched."""
 import os
 import socket
+import sys
 import threading
 
 from harness import case, check, equal, main
@@ -346,4 +347,4 @@ def not_root(context):
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(0 if main() else 1)

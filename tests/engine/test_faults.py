@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A server that misbehaves, stops or dies: the right outcome, in bounded time, with a reason."""
 import signal
+import sys
 import time
 
 from harness import MIB, case, check, equal, main, wait_for
@@ -265,4 +266,4 @@ def runtime_ends_while_the_server_is_silent(context):
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(0 if main() else 1)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Files: laid out through NFS, named, sized, unlinked; and never a local one."""
 import os
+import sys
 
 from harness import GIB, MIB, case, check, equal, main
 from libnfs_client import Tree
@@ -322,4 +323,4 @@ def create_serialize_0(context):
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(0 if main() else 1)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+import sys
 import time
 
 from harness import case, check, equal, main
@@ -319,4 +320,4 @@ def auth_ids(context):
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(0 if main() else 1)

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 from harness import case, check, equal, main
 
@@ -110,4 +111,4 @@ def built_for_another_fio(context):
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(0 if main() else 1)

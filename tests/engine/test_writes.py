@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What direct=, sync=, fsync= and their kin become in NFS, as the server's call log shows it."""
 import signal
+import sys
 
 from harness import MIB, case, check, equal, main, wait_for
 from libnfs_client import Tree
@@ -271,4 +272,4 @@ def same_job_twice_writes_twice(context):
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(0 if main() else 1)

@@ -192,7 +192,7 @@ TEST_F(NamespaceTest, AnExportThatRefusesThisClient) {
   server_.mount_refusals["/export"] = 13;
   expect_refused("nfs://host/export", EACCES,
                  {"MNT3ERR_ACCES", "exported to 10.0.0.0/8", "reserved_port=yes", "insecure",
-                  "setcap", "PRIVILEGED_PORT"});
+                  "setcap", "PrivilegedPort"});
 }
 
 TEST_F(NamespaceTest, KerberosIsNamed) {
