@@ -24,6 +24,8 @@ import traceback
 MIB = 1 << 20
 GIB = 1 << 30
 AT_ONCE = 3
+# An instrumented build is slower, and a limit of time is not what it is there to find.
+PATIENCE = 4 if 'ASAN_OPTIONS' in os.environ else 1
 
 # Options that a transport needs beside its name.
 TRANSPORT_OPTIONS = {'tcp': {}, 'rdma': {'fabric': 'iwarp'}}
@@ -43,7 +45,7 @@ def equal(found, wanted, what=''):
 
 
 def wait_for(condition, what, seconds=10):
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not condition():
         check(time.monotonic() < deadline, f'{what}: not within {seconds} s')
         time.sleep(0.02)
@@ -128,7 +130,7 @@ class Run:
         for word in words:
             check(re.search(word, text), f'no line of ours says {word!r}:', self)
         if within:
-            check(self.seconds <= within, f'took longer than {within} s:', self)
+            check(self.seconds <= within * PATIENCE, f'took longer than {within} s:', self)
         return self
 
     def lines(self):
@@ -229,7 +231,7 @@ class Context:
 
     def finish(self, process, timeout=60):
         try:
-            status = process.wait(timeout * self.suite.patience)
+            status = process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -265,8 +267,6 @@ class Suite:
         self.engine = os.path.join(self.build, 'engine', 'libnfsrdma.so')
         self.memd = os.path.join(self.build, 'tests', 'server', 'nfsrdma-memd')
         self.source = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
-        # An instrumented build is slower, and a limit of time is not what it is there to find.
-        self.patience = 4 if 'ASAN_OPTIONS' in os.environ else 1
 
     def transports(self):
         help_text = subprocess.run(['fio', f'--enghelp={self.engine},transport'], text=True,

@@ -51,7 +51,9 @@ def iodepth_1024_in_16_jobs(context):
     run = context.fio_ok(context.memd(), rw='randread', iodepth=1024, numjobs=16, size='1m',
                          io_size='8m', norandommap=1, group_reporting=True)
     equal(run.jobs[0]['read']['total_ios'], 16 * 2048, 'READs')
-    check(run.transport['depth_reached'] > 16 * 200, 'depth', run.transport['depth_reached'])
+    # Over RDMA the server's grant bounds what is outstanding; the rest waits in order.
+    granted = int(run.transport['negotiated'].get('credits_granted', 1024))
+    check(run.transport['depth_reached'] > 16 * min(granted, 200) * 0.9, 'depth', run.transport)
 
 
 @case
@@ -188,8 +190,10 @@ def nconnect(context):
     server = context.memd()
     run = context.fio_ok(server, rw='randrw', nconnect=4, iodepth=16, verify='crc32c')
     equal(run.transport['connections'], 4, 'connections')
-    used = {c['port'] for c in server.calls('WRITE')}
-    check(len(used) >= 4, 'source ports of the WRITEs', used)
+    equal(run.transport['connects'], 4, 'connects')
+    if context.transport == 'tcp':  # the server knows no ports of RDMA connections
+        used = {c['port'] for c in server.calls('WRITE')}
+        check(len(used) >= 4, 'source ports of the WRITEs', used)
 
 
 @case
@@ -206,7 +210,7 @@ def latencies_are_sane(context):
     read = run.jobs[0]['read']
     slat, clat, lat = (read[name]['mean'] for name in ('slat_ns', 'clat_ns', 'lat_ns'))
     check(clat >= 4_900_000, 'clat', clat)
-    check(0 < slat < 2_500_000, 'slat', slat)
+    check(0 < slat < clat / 2, 'slat', slat, 'clat', clat)
     check(abs(slat + clat - lat) <= 0.1 * lat, 'slat + clat != lat', slat, clat, lat)
     rtt = run.transport['procedures']['READ']['rtt_ns']
     check(4_900_000 <= rtt['mean'] <= clat * 1.05, 'rtt', rtt['mean'], 'clat', clat)

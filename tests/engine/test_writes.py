@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What direct=, sync=, fsync= and their kin become in NFS, as the server's call log shows it."""
+import os
 import signal
 import sys
 
-from harness import MIB, case, check, equal, main, wait_for
+from harness import MIB, PATIENCE, case, check, equal, main, wait_for
 from libnfs_client import Tree
 
 UNSTABLE, DATA_SYNC, FILE_SYNC = 0, 1, 2
@@ -236,8 +237,8 @@ def restart_above_wtmax(context):
 
 
 @case
-def two_depths_of_verify(context):
-    """verify=crc32c over random writes of mixed sizes, read back by this client and by the job."""
+def verify_of_mixed_sizes(context):
+    """verify=crc32c over random writes, read back by the job and by another."""
     for direct in (0, 1):
         server = context.memd()
         context.fio_ok(server, rw='randwrite', direct=direct, size='8m', iodepth=32, bs=None,
@@ -245,6 +246,16 @@ def two_depths_of_verify(context):
                        verify_backlog=64, verify_fatal=1)
         context.fio_ok(server, rw='randwrite', direct=direct, size='8m', iodepth=32, bs=None,
                        bssplit='4k/30:8k/30:12k/10:64k/30', verify='crc32c', verify_only=1)
+
+
+@case
+def sixteen_jobs_verified(context):
+    """Random writes of several sizes, every byte verified: 1 GiB, less where time is short."""
+    short = PATIENCE != 1 or os.environ.get('NFSRDMA_MODE') == 'quick'
+    context.fio_ok(context.memd('--capacity', '1200m'), rw='randwrite', numjobs=16,
+                   size='8m' if short else '64m', filename=None, bs=None, iodepth=16, direct=0,
+                   bssplit='4k/10:16k/30:64k/60', verify='crc32c', do_verify=1,
+                   group_reporting=True, timeout=150)
 
 
 @case
