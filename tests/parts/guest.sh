@@ -14,4 +14,9 @@ done
 begin=$SECONDS
 check guest:image "$guest/build"
 echo "image: $((SECONDS - begin)) s"
-"$guest/selftest"
+
+for scenario in selftest host-client guest-client kernel-client events; do
+  begin=$SECONDS
+  "$guest/$scenario" || not_ok "guest:$scenario" "ended with status $?"
+  echo "$scenario: $((SECONDS - begin)) s"
+done
