@@ -172,6 +172,7 @@ class VerbsConnection final : public Connection {
   uint32_t unsignalled_ = 0;  // since the last signalled one
   uint32_t sends_used_ = 0, reads_used_ = 0;
   uint32_t pending_ = 0;
+  uint32_t binds_pending_ = 0;  // of them
   std::vector<ibv_send_wr> requests_;
   std::vector<ibv_sge> spans_;
   std::vector<std::byte> inline_copies_;

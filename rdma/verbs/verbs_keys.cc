@@ -26,7 +26,7 @@ Result<void> WindowPool::open(ibv_pd* pd, uint32_t count) {
       return fail(code, "the RDMA device gave " + std::to_string(slot) + " of " +
                             std::to_string(count) + " memory windows: " + strerror(code));
     }
-    windows_.push_back({mw, false});
+    windows_.push_back({mw, mw->rkey, false});
     by_index_.push_back({mw->rkey >> kConsumerBits, slot});
     free_.push_back(slot);
   }
@@ -56,13 +56,18 @@ void WindowPool::give_back(uint32_t slot) {
   free_.push_back(slot);
 }
 
+uint32_t WindowPool::next_key(uint32_t slot) {
+  windows_[slot].key = ibv_inc_rkey(windows_[slot].mw->rkey);
+  return windows_[slot].key;
+}
+
 uint32_t WindowPool::find(uint32_t rkey) const {
   const auto at =
       std::lower_bound(by_index_.begin(), by_index_.end(), rkey >> kConsumerBits,
                        [](const Named& named, uint32_t index) { return named.index < index; });
   if (at == by_index_.end()) return kNoKeySlot;
   const Window& window = windows_[at->slot];
-  return window.taken && window.mw->rkey == rkey ? at->slot : kNoKeySlot;
+  return window.taken && window.key == rkey ? at->slot : kNoKeySlot;
 }
 
 void RegistrationPool::open(uint32_t count) {

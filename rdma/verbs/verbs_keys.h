@@ -31,10 +31,15 @@ class WindowPool {
   /// The slot of the bound window that has this key, or kNoKeySlot.
   uint32_t find(uint32_t rkey) const;
   ibv_mw* window(uint32_t slot) const { return windows_[slot].mw; }
+  /// The key that the window's next binding shall have, found by find() from then on. The window
+  /// itself keeps the one before until the binding is posted: the device finds it by that.
+  uint32_t next_key(uint32_t slot);
+  void posted(uint32_t slot) { windows_[slot].mw->rkey = windows_[slot].key; }
 
  private:
   struct Window {
     ibv_mw* mw = nullptr;
+    uint32_t key = 0;
     bool taken = false;
   };
   struct Named {

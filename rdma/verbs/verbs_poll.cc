@@ -88,8 +88,8 @@ bool VerbsConnection::take_completion(const ibv_wc& wc, Completion& out) {
   if (wc.status == IBV_WC_SUCCESS)
     return is_receive(wc.wr_id) ? take_receive(wc, out) : retire(wc.wr_id, out);
   if (is_receive(wc.wr_id) && receives_posted_ > 0) --receives_posted_;
-  // Flushed means only that the connection has ended: the connection manager may know why.
-  if (wc.status == IBV_WC_WR_FLUSH_ERR) look_at_events();
+  // These say only that the connection has ended: the connection manager may know why.
+  if (wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_LOC_QP_OP_ERR) look_at_events();
   fail_with(completion_error(wc.status));
   return false;
 }

@@ -161,16 +161,16 @@ Result<RemoteMemory> VerbsConnection::bind_key(RegionId region, ConstBytes memor
   }
   ibv_mw* window = windows_.window(slot);
   wr->bind_mw.mw = window;
-  wr->bind_mw.rkey = ibv_inc_rkey(window->rkey);
+  wr->bind_mw.rkey = windows_.next_key(slot);
   wr->bind_mw.bind_info.mr = mr;
   wr->bind_mw.bind_info.addr = address;
   wr->bind_mw.bind_info.length = memory.size();
   wr->bind_mw.bind_info.mw_access_flags =
       (has(access, Access::kRemoteRead) ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
       (has(access, Access::kRemoteWrite) ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u);
-  window->rkey = wr->bind_mw.rkey;
+  ++binds_pending_;
   commit_request(*wr);
-  return RemoteMemory{window->rkey, address};
+  return RemoteMemory{wr->bind_mw.rkey, address};
 }
 
 bool VerbsConnection::unbind_key(RemoteKey key, uint64_t context) {
@@ -198,11 +198,18 @@ bool VerbsConnection::push_sends() {
   if (pending_ == 0) return true;
   for (uint32_t i = 0; i + 1 < pending_; ++i) requests_[i].next = &requests_[i + 1];
   requests_[pending_ - 1].next = nullptr;
+  const uint64_t first = head_ - pending_;
   pending_ = 0;
   sent_ = true;
   ++counters_.send_calls;
   ibv_send_wr* bad = nullptr;
   const int code = ibv_post_send(qp_, requests_.data(), &bad);
+  for (uint64_t i = first; binds_pending_ > 0 && i < head_; ++i) {
+    const Posted& posted = posted_[i & (posted_.size() - 1)];
+    if (posted.kind != Kind::kBind) continue;
+    windows_.posted(posted.key_slot);
+    --binds_pending_;
+  }
   if (code == 0) return true;
   // A connection that has just ended refuses too: the connection manager knows why.
   look_at_events();

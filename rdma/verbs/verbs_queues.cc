@@ -23,6 +23,8 @@ constexpr uint32_t kInlineMost = 512;
 // Zero-length Writes of wake_peer().
 constexpr uint32_t kWakeRoom = 8;
 constexpr uint64_t kDrainNs = 500'000'000;
+// Devices of which the marker never comes back (siw) say nothing any more for so long.
+constexpr uint64_t kDrainQuietNs = 5'000'000;
 constexpr timespec kDrainPause{0, 200'000};
 
 Error no_queue(int code, const std::string& device, const std::string& what) {
@@ -93,7 +95,7 @@ Result<void> VerbsConnection::make_queues() {
   spans_.resize(size_t{kBatchMax} * kGatherMax);
   inline_copies_.resize(size_t{kBatchMax} * limits_.inline_max);
   head_ = tail_ = 0;
-  unsignalled_ = sends_used_ = reads_used_ = pending_ = 0;
+  unsignalled_ = sends_used_ = reads_used_ = pending_ = binds_pending_ = 0;
   armed_ = slept_ = more_ = false;
   idle_polls_ = 0;
   heard_ = sent_ = false;
@@ -148,9 +150,10 @@ void VerbsConnection::drain() {
   marker.opcode = IBV_WR_SEND;
   marker.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;
-  // Some devices take no request in this state: then there is none to wait for.
+  // Some devices take no request in this state, others take it and are silent.
   if (ibv_post_send(qp_, &marker, &bad) == 0) marked = true;
-  const uint64_t deadline = now_ns() + kDrainNs;
+  uint64_t heard_at = now_ns();
+  const uint64_t deadline = heard_at + kDrainNs;
   std::array<ibv_wc, 32> done;
   while (receives_posted_ > 0 || marked) {
     const int count = ibv_poll_cq(cq_, static_cast<int>(done.size()), done.data());
@@ -159,8 +162,12 @@ void VerbsConnection::drain() {
       if (is_receive(done[i].wr_id) && receives_posted_ > 0) --receives_posted_;
       if (done[i].wr_id == marker.wr_id) marked = false;
     }
-    if (count > 0) continue;
-    if (now_ns() >= deadline) return;
+    const uint64_t now = now_ns();
+    if (count > 0) {
+      heard_at = now;
+      continue;
+    }
+    if (now >= deadline || (receives_posted_ == 0 && now - heard_at >= kDrainQuietNs)) return;
     nanosleep(&kDrainPause, nullptr);
   }
 }

@@ -121,7 +121,11 @@ void VerbsConnection::route_resolved() {
   }
   phase_ = Phase::kReply;
   rdma_conn_param parameters = connect_parameters();
-  if (rdma_connect(id_.get(), &parameters) != 0)
+  if (rdma_connect(id_.get(), &parameters) == 0) return;
+  // siw makes the TCP connection within this call.
+  if (fabric_->limits().iwarp)
+    fail_with(cm_error(RDMA_CM_EVENT_REJECTED, -errno, timeout_ms_, true));
+  else
     fail_with({errno, std::string("the RDMA set-up could not begin: ") + strerror(errno)});
 }
 

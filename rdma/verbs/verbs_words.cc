@@ -29,8 +29,8 @@ Error rejection(int status, bool iwarp) {
           "connection refused: no RDMA service listens on that port, or it rejected the set-up"};
     if (code == ECONNRESET)
       return {code,
-              "connection reset during set-up: the RDMA service dropped it (too many set-ups "
-              "at once?), or that port is no RDMA one"};
+              "set-up rejected or connection reset: the RDMA service refused it or had too many "
+              "set-ups at once, or that port is no RDMA one"};
     return {code, std::string("set-up rejected: ") + strerror(code)};
   }
   const auto numbered = [status](const char* text) {
