@@ -26,6 +26,7 @@ namespace nfsrdma::verbs {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint32_t kVendorRxe = 0xffffff;
 
 bool is_wildcard(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET)
@@ -111,6 +112,10 @@ Result<void> VerbsFabric::ask_device(uint32_t port) {
                                                                         : "infiniband";
   const unsigned flags = limits_.attr.device_cap_flags;
   limits_.send_invalidate = (flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
+  // rxe (6.1) hands out the kernel's flag for Send with Invalidate, which has another value in user
+  // space: that of a checksum's, which a reliable connection never has. A key that dies unnoticed
+  // would be invalidated once more, which rxe does not survive.
+  if (limits_.attr.vendor_id == kVendorRxe) limits_.invalidated_flags |= IBV_WC_IP_CSUM_OK;
   if ((flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0) {
     // Some drivers of user space lack what the device has.
     ibv_mw* window = ibv_alloc_mw(pd_, IBV_MW_TYPE_2);

@@ -19,7 +19,9 @@ struct DeviceLimits {
   bool iwarp = false;
   bool windows = false;          ///< memory windows of type 2
   bool send_invalidate = false;  ///< Send with Invalidate
-  const char* transport = "";    ///< "iwarp", "infiniband" or "roce"
+  /// The bits of ibv_wc::wc_flags that mean: a Send with Invalidate.
+  unsigned invalidated_flags = IBV_WC_WITH_INV;
+  const char* transport = "";  ///< "iwarp", "infiniband" or "roce"
 };
 
 class VerbsFabric final : public Fabric {

@@ -75,7 +75,7 @@ bool VerbsConnection::take_receive(const ibv_wc& wc, Completion& out) {
   out.kind = CompletionKind::kReceive;
   out.buffer = static_cast<uint32_t>(wc.wr_id & ~kReceiveBit);
   out.bytes = wc.byte_len;
-  if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
+  if ((wc.wc_flags & fabric_->limits().invalidated_flags) != 0) {
     out.invalidated = true;
     out.key = wc.invalidated_rkey;
     const uint32_t slot = windows_.find(wc.invalidated_rkey);
