@@ -35,7 +35,7 @@ none() {
 files_without_licence() {
   source_files | while IFS= read -r file; do
     case $file in
-      LICENSE | .gitignore | *.md | *.json | *.patch | *.csv | *.tsv | *.txt | *.bin) continue ;;
+      LICENSE | .gitignore | *.md | *.json | *.jsonl | *.patch | *.csv | *.tsv | *.txt | *.bin) continue ;;
     esac
     head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-or-later' || echo "$file"
   done
