@@ -302,7 +302,8 @@ class Fabric {
   /// Registers memory, until deregister_memory() or the end of the Fabric. Slow: once a range, not
   /// per operation. A refusal for want of lockable memory names the bytes wanted and `ulimit -l`.
   virtual Result<RegionId> register_memory(Bytes memory, Access access) = 0;
-  /// The peers can't use it any more when this returns. Not while an operation uses it.
+  /// The peers can't use it any more when this returns. Close connections first on which an
+  /// operation, a key bound in it or a Read of the peer may use it.
   virtual void deregister_memory(RegionId region) = 0;
   /// Names `at`, inside `region`, to a peer: the key of the whole region, which every connection
   /// of this Fabric honours. Valid until the region is deregistered. Cheap.

@@ -111,12 +111,11 @@ uint32_t IwarpConnection::poll(std::span<Completion> out) {
 
 uint32_t IwarpConnection::report_unbound(std::span<Completion> out) {
   uint32_t count = 0;
-  if (tx_->blocked() && state_ == ConnectionState::kEstablished) return 0;
-  while (count < out.size() && !unbound_.empty()) {
+  while (count < out.size() && can_report_unbound()) {
     out[count] = Completion{};
     out[count].kind = CompletionKind::kUnbound;
-    out[count++].context = unbound_.back();
-    unbound_.pop_back();
+    out[count++].context = unbound_.front().context;
+    unbound_.erase(unbound_.begin());
   }
   return count;
 }
@@ -130,9 +129,8 @@ bool IwarpConnection::prepare_wait(pollfd& wait) {
       return true;
     case ConnectionState::kEstablished:
       if (rx_->more() || tx_->has_completions() || tx_->broken() != 0) return false;
-      if (!tx_->blocked()) return unbound_.empty();
-      wait.events = POLLIN | POLLOUT;
-      return true;
+      if (tx_->blocked()) wait.events = POLLIN | POLLOUT;
+      return !can_report_unbound();
     case ConnectionState::kIdle:
     case ConnectionState::kRequested:
     case ConnectionState::kFailed:
@@ -164,7 +162,7 @@ Result<RemoteMemory> IwarpConnection::bind_key(RegionId region, ConstBytes memor
 bool IwarpConnection::unbind_key(RemoteKey key, uint64_t context) {
   if (!keys_.bound.erase(key) || !tx_->answering_from(key)) return true;
   // Bytes that the peer asked for are in a batch that the socket has not taken yet.
-  unbound_.push_back(context);
+  unbound_.push_back({context, tx_->built_position()});
   return false;
 }
 

@@ -136,7 +136,15 @@ class IwarpConnection final : public Connection {
   uint64_t wake_at_ns_ = 0;
   uint64_t wake_delay_ns_ = 0;
 
-  std::vector<uint64_t> unbound_;  // contexts that wait for the batch to leave
+  struct Unbound {
+    uint64_t context;
+    uint64_t position;  // of the stream: behind it no byte of the key's memory is left to send
+  };
+  bool can_report_unbound() const {
+    return !unbound_.empty() && (state_ != ConnectionState::kEstablished ||
+                                 unbound_.front().position <= tx_->sent_position());
+  }
+  std::vector<Unbound> unbound_;
 };
 
 }  // namespace nfsrdma::iwarp

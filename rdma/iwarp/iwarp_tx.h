@@ -60,6 +60,9 @@ class Transmitter {
   /// The socket's error number once it has refused to send; the receiving side finds the reason.
   int broken() const { return broken_; }
   bool sent_anything() const { return sent_ != 0; }
+  /// Bytes of the stream that the socket has taken, and that the batch ends with.
+  uint64_t sent_position() const { return sent_; }
+  uint64_t built_position() const { return built_; }
 
   /// Reports what was sent. Returns how many completions were filled in.
   uint32_t completions(std::span<Completion> out);

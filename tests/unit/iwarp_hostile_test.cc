@@ -350,6 +350,52 @@ TEST_P(HostileRead, ResponseUnasked) {
   expect_end("no Read is outstanding", term::kOpcode);
 }
 
+// A peer that asks for much and reads nothing: bytes of the key's memory wait in the socket's
+// queue.
+class HostileUnbind : public Hostile {
+ protected:
+  HostileUnbind() {
+    victim.ird = 128;
+    peer.window = 16 * 1024;
+  }
+  void ask_and_read_nothing() {
+    for (uint32_t msn = 1; msn <= 128; ++msn) {
+      peer.send_fpdu(read_request(msn, 1, 0, kKeyBytes, read_key, 0));
+    }
+    pollfd wait{};
+    ASSERT_TRUE(until(
+        [&] { return victim.connection->prepare_wait(wait) && (wait.events & POLLOUT) != 0; }));
+    for (int i = 0; i < 1000; ++i) victim.poll();
+  }
+};
+
+TEST_P(HostileUnbind, TheKeyIsDeadOnlyWhenItsBytesHaveLeft) {
+  ask_and_read_nothing();
+  if (HasFatalFailure()) return;
+  EXPECT_FALSE(victim.connection->unbind_key(read_key, 42));
+  EXPECT_TRUE(victim.connection->unbind_key(write_key, 43));  // no Read names this one
+  for (int i = 0; i < 1000; ++i) victim.poll();
+  EXPECT_EQ(victim.count(CompletionKind::kUnbound), 0u);
+  ASSERT_TRUE(until([&] {
+    while (peer.next_ulpdu()) continue;
+    return victim.count(CompletionKind::kDisconnected) == 1;
+  }));
+  ASSERT_EQ(victim.count(CompletionKind::kUnbound), 1u);
+  EXPECT_EQ(victim.last(CompletionKind::kUnbound)->context, 42u);
+  EXPECT_EQ(victim.log.back().kind, CompletionKind::kDisconnected);
+  // Responses that were not begun are not sent.
+  EXPECT_NE(victim.connection->error().text.find("no longer offered"), std::string::npos);
+}
+
+TEST_P(HostileUnbind, CloseDropsWhatHasNotLeft) {
+  ask_and_read_nothing();
+  if (HasFatalFailure()) return;
+  EXPECT_FALSE(victim.connection->unbind_key(read_key, 42));
+  victim.connection->close();
+  for (int i = 0; i < 10; ++i) victim.poll();
+  EXPECT_TRUE(victim.log.empty());
+}
+
 class HostileResponse : public Hostile {
  protected:
   // The victim reads 3000 bytes; `sink` is what it named.
@@ -437,6 +483,7 @@ TEST_P(HostileResponse, WriteWithinIt) {
 INSTANTIATE_TEST_SUITE_P(Roles, Hostile, roles(), role_name);
 INSTANTIATE_TEST_SUITE_P(Roles, HostileWrite, roles(), role_name);
 INSTANTIATE_TEST_SUITE_P(Roles, HostileSend, roles(), role_name);
+INSTANTIATE_TEST_SUITE_P(Roles, HostileUnbind, roles(), role_name);
 INSTANTIATE_TEST_SUITE_P(Roles, HostileRead, roles(), role_name);
 INSTANTIATE_TEST_SUITE_P(Roles, HostileResponse, roles(), role_name);
 

@@ -96,6 +96,7 @@ class RawPeer {
   /// Listens; returns the port.
   uint16_t listen(int backlog = 16) {
     listening_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bound_window(listening_);
     sockaddr_storage address = loopback(0);
     EXPECT_EQ(bind(listening_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
     EXPECT_EQ(::listen(listening_, backlog), 0);
@@ -109,6 +110,7 @@ class RawPeer {
   }
   void connect(uint16_t port) {
     fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bound_window(fd_);
     sockaddr_storage address = loopback(port);
     ASSERT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in)), 0);
     fcntl(fd_, F_SETFL, O_NONBLOCK);
@@ -187,8 +189,14 @@ class RawPeer {
   }
 
   bool crc = true;
+  int window =
+      0;  ///< bytes of SO_RCVBUF; 0: the system's choice. Set before the connection is made
 
  private:
+  void bound_window(int fd) const {
+    if (window != 0) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof window);
+  }
+
   int listening_ = -1;
   int fd_ = -1;
   bool closed_ = false;
