@@ -42,7 +42,6 @@ struct nfsrdma_job final : nfsrdma::IssueSink {
   std::string name_;
   bool writes_ = false;
   bool fills_device_ = false;  ///< a full server ends the job and is no error
-  bool direct_ = false;
   uint32_t wtmax_ = 0;
   nfsrdma::StableHow stable_ = nfsrdma::StableHow::kUnstable;
   bool direct_rule_ = false;  // stable=auto, direct=1: by size
