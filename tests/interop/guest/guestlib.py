@@ -20,8 +20,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BOOT_TIMEOUT_S = 150
-POWEROFF_TIMEOUT_S = 20
+BOOT_TIMEOUT_S = 300
+POWEROFF_TIMEOUT_S = 60
 # Forwarded guest ports: NFS, MOUNT, RPC-over-RDMA, portmapper.
 PORTS = {"NFS_PORT": 2049, "MOUNT_PORT": 20048, "RDMA_PORT": 20049, "PORTMAP_PORT": 111}
 KERNEL_LINE = ("console=ttyS0 quiet mitigations=off nokaslr panic=-1 audit=0 apparmor=0 "

@@ -7,7 +7,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 read -r -a server <<<"${SERVER:-}"
-fio_timeout_s=${FIO_TIMEOUT_S:-120}
+fio_timeout_s=${FIO_TIMEOUT_S:-240}
 
 ok() { printf 'ok %s\n' "$1"; }
 not_ok() { printf 'not ok %s%s\n' "$1" "${2:+ ($2)}"; }
