@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Peers that break the rules of DDP and RDMAP (RFC 5041 section 7, RFC 5040 section 7): each ends
 // its connection with the right Terminate, and touches nothing.
+#include <sys/ioctl.h>
+
 #include "iwarp_hostile.h"
 
 using namespace nfsrdma;
@@ -367,15 +369,27 @@ class HostileUnbind : public Hostile {
         [&] { return victim.connection->prepare_wait(wait) && (wait.events & POLLOUT) != 0; }));
     for (int i = 0; i < 1000; ++i) victim.poll();
   }
+  // Bytes that the victim has handed to the network: unacknowledged, or unread by the peer.
+  int bytes_left() {
+    pollfd socket{};
+    victim.connection->prepare_wait(socket);
+    int unacknowledged = 0;
+    EXPECT_EQ(ioctl(socket.fd, TIOCOUTQ, &unacknowledged), 0);
+    return unacknowledged + peer.unread();
+  }
 };
 
 TEST_P(HostileUnbind, TheKeyIsDeadOnlyWhenItsBytesHaveLeft) {
   ask_and_read_nothing();
   if (HasFatalFailure()) return;
+  const int left_before = bytes_left();
   EXPECT_FALSE(victim.connection->unbind_key(read_key, 42));
   EXPECT_TRUE(victim.connection->unbind_key(write_key, 43));  // no Read names this one
   for (int i = 0; i < 1000; ++i) victim.poll();
-  EXPECT_EQ(victim.count(CompletionKind::kUnbound), 0u);
+  // The kernel may make its buffers larger meanwhile; then some have left after all.
+  if (bytes_left() == left_before) {
+    EXPECT_EQ(victim.count(CompletionKind::kUnbound), 0u);
+  }
   ASSERT_TRUE(until([&] {
     while (peer.next_ulpdu()) continue;
     return victim.count(CompletionKind::kDisconnected) == 1;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -103,6 +104,12 @@ class RawPeer {
     socklen_t length = sizeof address;
     getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &length);
     return ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
+  }
+  /// Bytes that have come and were not taken.
+  int unread() const {
+    int bytes = 0;
+    ioctl(fd_, FIONREAD, &bytes);
+    return bytes;
   }
   bool accept() {
     if (fd_ < 0) fd_ = ::accept4(listening_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
