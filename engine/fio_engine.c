@@ -168,16 +168,14 @@ static unsigned int others_running(const struct thread_data* me) {
   int i;
 
   NFSRDMA_EACH_JOB(td, i) {
-    const char* path;
-    /* Of a job that has ended nothing may be looked at but its state. */
-    if (td == me || nfsrdma_job_has_ended(td->thread_number)) continue;
-    if (td->runstate >= TD_EXITED) continue;
+    /*
+     * Other jobs are looked at from outside: what their pointers name may lie in another process.
+     * io_ops is compared, not followed; the library has one address in all of them.
+     */
+    if (td == me || td->io_ops != me->io_ops) continue;
+    if (nfsrdma_job_has_ended(td->thread_number) || td->runstate >= TD_EXITED) continue;
     /* Told to end before it began: it never will. */
     if (td->runstate < TD_INITIALIZED && td->terminate) continue;
-    path = td->o.ioengine_so_path;
-    if (strcmp(td->o.ioengine, me->o.ioengine)) continue;
-    if ((path == NULL) != (me->o.ioengine_so_path == NULL)) continue;
-    if (path && strcmp(path, me->o.ioengine_so_path)) continue;
     count++;
   }
   return count;
