@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 
-from harness import case, check, equal, main
+from harness import SANITIZED, case, check, equal, main
 from libnfs_client import Tree
 
 DEADLINE = 25  # the time to connect, 10 s, or for a control call, 20 s, and fio's own
@@ -330,7 +330,8 @@ def errors_of_one_job_are_bounded(context):
 @case(once=True)
 def not_root(context):
     """A user without the right to ports below 1024 gets any port, and a sentence with yes."""
-    if os.geteuid() != 0:
+    # Another user cannot reach the fio that preloads a sanitizer's runtime.
+    if os.geteuid() != 0 or SANITIZED:
         return
     server = context.memd()
     os.chmod(context.folder, 0o777)
