@@ -34,6 +34,12 @@ struct TcpTransport::Gather {
     bytes += length - *skip;
     *skip = 0;
   }
+
+  void add_bulk(ConstBytes bulk, size_t* skip) {
+    if (bulk.empty()) return;
+    add(bulk.data(), bulk.size(), skip);
+    add(kZeros, xdr_pad(static_cast<uint32_t>(bulk.size())), skip);
+  }
 };
 
 uint32_t TcpTransport::record_length(uint32_t slot) const {
@@ -50,6 +56,22 @@ void TcpTransport::flush() {
               " broke while sending: " + std::strerror(errno));
 }
 
+TcpTransport::Sending TcpTransport::send_gathered(Gather& gather) {
+  msghdr message{};
+  message.msg_iov = gather.pieces;
+  message.msg_iovlen = gather.count;
+  ++counters_.send_calls;
+  const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0) {
+    send_blocked_ = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
+    return send_blocked_ || errno == EINTR ? Sending::kLater : Sending::kBroken;
+  }
+  sent_bytes(static_cast<size_t>(sent));
+  if (static_cast<size_t>(sent) == gather.bytes) return Sending::kAll;
+  send_blocked_ = true;
+  return Sending::kLater;
+}
+
 // The record marker stands right before the head in memory, so that they leave together.
 bool TcpTransport::send_joined() {
   while (!queue_.empty()) {
@@ -60,25 +82,10 @@ bool TcpTransport::send_joined() {
       const uint32_t slot = queue_.at(i);
       const Call& call = calls_[slot].call;
       gather.add(calls_.head(slot) - kMarkerBytes, kMarkerBytes + call.head_length, &skip);
-      if (!call.bulk_out.empty()) {
-        gather.add(call.bulk_out.data(), call.bulk_out.size(), &skip);
-        gather.add(kZeros, xdr_pad(static_cast<uint32_t>(call.bulk_out.size())), &skip);
-      }
+      gather.add_bulk(call.bulk_out, &skip);
     }
-    msghdr message{};
-    message.msg_iov = gather.pieces;
-    message.msg_iovlen = gather.count;
-    ++counters_.send_calls;
-    const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0) {
-      send_blocked_ = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
-      return send_blocked_ || errno == EINTR;
-    }
-    sent_bytes(static_cast<size_t>(sent));
-    if (static_cast<size_t>(sent) < gather.bytes) {
-      send_blocked_ = true;
-      return true;
-    }
+    const Sending outcome = send_gathered(gather);
+    if (outcome != Sending::kAll) return outcome == Sending::kLater;
   }
   return true;
 }
@@ -95,25 +102,10 @@ bool TcpTransport::send_split() {
     } else {
       skip -= kMarkerBytes;
       gather.add(calls_.head(slot), call.head_length, &skip);
-      if (!call.bulk_out.empty()) {
-        gather.add(call.bulk_out.data(), call.bulk_out.size(), &skip);
-        gather.add(kZeros, xdr_pad(static_cast<uint32_t>(call.bulk_out.size())), &skip);
-      }
+      gather.add_bulk(call.bulk_out, &skip);
     }
-    msghdr message{};
-    message.msg_iov = gather.pieces;
-    message.msg_iovlen = gather.count;
-    ++counters_.send_calls;
-    const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0) {
-      send_blocked_ = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
-      return send_blocked_ || errno == EINTR;
-    }
-    sent_bytes(static_cast<size_t>(sent));
-    if (static_cast<size_t>(sent) < gather.bytes) {
-      send_blocked_ = true;
-      return true;
-    }
+    const Sending outcome = send_gathered(gather);
+    if (outcome != Sending::kAll) return outcome == Sending::kLater;
   }
   return true;
 }

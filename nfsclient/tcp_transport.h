@@ -85,6 +85,8 @@ class TcpTransport final : public Transport {
 
   // tcp_send.cc
   struct Gather;
+  enum class Sending : uint8_t { kAll, kLater, kBroken };
+  Sending send_gathered(Gather& gather);
   bool send_joined();
   bool send_split();
   void sent_bytes(size_t bytes);
