@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "rdma_server.h"
 #include "tcp_server.h"
+#include "verbs_fabric.h"
 
 namespace nfsrdma::memd {
 
@@ -39,7 +41,8 @@ void add_options(CLI::App& app, Settings& settings, uint64_t& delay_us, uint64_t
   const CLI::AsSizeValue size(false);
   app.add_option("--port", settings.tcp.port, "TCP port of NFS and MOUNT; 0: a free one");
   app.add_option("--rdma-port", settings.rdma.port,
-                 "port of RPC-over-RDMA (iWARP in user space); 0: a free one");
+                 "port of RPC-over-RDMA (iWARP in user space, and the RDMA device that has the "
+                 "address of --listen); 0: a free one");
   app.add_option("--credits", settings.rdma.credits, "RDMA: the grant in each reply")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -114,10 +117,40 @@ std::string contradiction(const Settings& settings) {
   return {};
 }
 
-void print_counters(const TcpServer& server, const RdmaServer& rdma, const FaultPlan& faults,
+using RdmaServers = std::vector<std::unique_ptr<RdmaServer>>;
+
+/// iWARP in user space always; then verbs, where a device has the address. Both ask for one port:
+/// an iWARP device shares the ports of TCP, so that its listener may have to take another.
+Result<RdmaServers> create_rdma(RdmaServerOptions options, NfsService& service, FaultPlan& faults) {
+  RdmaServers servers;
+  auto iwarp = RdmaServer::create(options, service, faults);
+  if (!iwarp) return tl::unexpected(iwarp.error());
+  servers.push_back(std::move(*iwarp));
+  if (!verbs_device_present()) return servers;
+  options.verbs = true;
+  options.port = servers.front()->port();
+  auto verbs = RdmaServer::create(options, service, faults);
+  if (!verbs && verbs.error().code == EADDRINUSE) {
+    options.port = 0;
+    verbs = RdmaServer::create(options, service, faults);
+  }
+  if (verbs) {
+    servers.push_back(std::move(*verbs));
+  } else if (verbs.error().code != ENODEV) {
+    std::fprintf(stderr, "nfsrdma-memd: iWARP alone, the RDMA device cannot be used: %s\n",
+                 verbs.error().text.c_str());
+  }
+  return servers;
+}
+
+void print_counters(const TcpServer& server, const RdmaServers& rdma, const FaultPlan& faults,
                     CallLog* log) {
   ServiceCounters counters = server.counters();
-  rdma.add_counters(counters);
+  uint64_t accepted = 0;
+  for (const auto& each : rdma) {
+    each->add_counters(counters);
+    accepted += each->accepted();
+  }
   std::string text = "{\"procedures\": {";
   const char* separator = "";
   for (uint32_t i = 0; i < kProcIndices; ++i) {
@@ -131,7 +164,7 @@ void print_counters(const TcpServer& server, const RdmaServer& rdma, const Fault
           ", \"bytes_written\": " + std::to_string(counters.bytes_written) +
           ", \"bad_calls\": " + std::to_string(counters.bad_calls) +
           ", \"connections\": " + std::to_string(server.accepted()) +
-          ", \"rdma_connections\": " + std::to_string(rdma.accepted()) +
+          ", \"rdma_connections\": " + std::to_string(accepted) +
           ", \"send_calls\": " + std::to_string(server.send_calls()) +
           ", \"recv_calls\": " + std::to_string(server.recv_calls());
   if (faults.any()) text += ", \"faults\": " + faults.strikes_json();
@@ -180,17 +213,20 @@ int serve(const Settings& settings) {
   if (!server) return complain(server.error().text);
   const uint16_t port = (*server)->port();
   service.set_nfs_port(port);
-  auto rdma = RdmaServer::create(settings.rdma, service, faults);
+  auto rdma = create_rdma(settings.rdma, service, faults);
   if (!rdma) return complain(rdma.error().text);
   (*server)->start();
-  (*rdma)->start();
-  std::printf("nfs://%s:%u%s?mountport=%u&rdmaport=%u\n", (*server)->url_host().c_str(), port,
-              settings.store.exports.front().c_str(), port, (*rdma)->port());
+  for (const auto& each : *rdma) {
+    each->start();
+    std::printf("%snfs://%s:%u%s?mountport=%u&rdmaport=%u\n",
+                each == rdma->front() ? "" : "for fabric=verbs: ", (*server)->url_host().c_str(),
+                port, settings.store.exports.front().c_str(), port, each->port());
+  }
   std::fflush(stdout);
   wait_for_the_end(signals, store);
-  (*rdma)->stop();
+  for (const auto& each : *rdma) each->stop();
   (*server)->stop();
-  if (settings.counters) print_counters(**server, **rdma, faults, log.get());
+  if (settings.counters) print_counters(**server, *rdma, faults, log.get());
   return 0;
 }
 

@@ -22,6 +22,7 @@ namespace nfsrdma::memd {
 struct RdmaServerOptions {
   std::string listen = "127.0.0.1";
   uint16_t port = 0;
+  bool verbs = false;  ///< listen on the RDMA device that has the address, else iWARP over TCP
   uint32_t threads = 1;
   uint32_t credits = 64;  ///< the grant in each reply; 0 is granted as it stands
   uint32_t inline_size = 4096;

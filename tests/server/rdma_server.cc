@@ -12,6 +12,7 @@
 
 #include "iwarp_fabric.h"
 #include "tcp_socket.h"
+#include "verbs_fabric.h"
 
 namespace nfsrdma::memd {
 namespace {
@@ -21,15 +22,24 @@ constexpr uint32_t kStagingLarge = 64;
 constexpr size_t kConnectionsMax = 1024;
 constexpr uint64_t kSleepMaxNs = 1'000'000'000;
 
+Result<std::unique_ptr<Fabric>> make_fabric(const RdmaServerOptions& options,
+                                            const SocketAddress& address) {
+  if (!options.verbs) return make_iwarp_fabric({});
+  VerbsOptions verbs;
+  verbs.local = address.storage;
+  verbs.reads = true;
+  return make_verbs_fabric(verbs);
+}
+
 }  // namespace
 
 // One thread and its connections. Only the mailbox is touched by others.
 class RdmaServer::Worker {
  public:
-  Worker(RdmaServer& server, int wake)
+  Worker(RdmaServer& server, int wake, std::unique_ptr<Fabric> fabric)
       : server_(server),
         wake_(wake),
-        fabric_(make_iwarp_fabric({})),
+        fabric_(std::move(fabric)),
         shared_{server.options_, server.service_, server.faults_, *fabric_, {}, false, {}, {}, {}} {
   }
   ~Worker() {
@@ -148,7 +158,9 @@ Result<std::unique_ptr<RdmaServer>> RdmaServer::create(const RdmaServerOptions& 
   std::unique_ptr<RdmaServer> server(new RdmaServer(options, service, faults));
   auto addresses = resolve(options.listen, options.port);
   if (!addresses) return tl::unexpected(addresses.error());
-  server->listener_fabric_ = make_iwarp_fabric({});
+  auto fabric = make_fabric(options, addresses->front());
+  if (!fabric) return tl::unexpected(fabric.error());
+  server->listener_fabric_ = std::move(*fabric);
   ListenConfig listen;
   listen.local = addresses->front().storage;
   listen.backlog = 1024;
@@ -158,9 +170,11 @@ Result<std::unique_ptr<RdmaServer>> RdmaServer::create(const RdmaServerOptions& 
   server->listener_ = std::move(*listener);
   server->port_ = server->listener_->port();
   for (uint32_t i = 0; i < std::max(options.threads, 1u); ++i) {
+    auto own = make_fabric(options, addresses->front());
+    if (!own) return tl::unexpected(own.error());
     const int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake < 0) return fail(errno, std::string("no eventfd: ") + std::strerror(errno));
-    server->workers_.push_back(std::make_unique<Worker>(*server, wake));
+    server->workers_.push_back(std::make_unique<Worker>(*server, wake, std::move(*own)));
     auto prepared = server->workers_.back()->prepare();
     if (!prepared) return tl::unexpected(prepared.error());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// RPC-over-RDMA for nfsrdma-memd: a listener of the iwarp fabric and worker threads, each with a
-// Fabric, staging memory and connections of its own. Connections are dealt out in turn.
+// RPC-over-RDMA for nfsrdma-memd: a listener of the iwarp or the verbs fabric and worker threads,
+// each with a Fabric, staging memory and connections of its own. Connections are dealt out in turn.
 //
 // Threads: create(), start(), stop() belong to one, the starter's.
 #pragma once
