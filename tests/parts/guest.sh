@@ -15,7 +15,7 @@ begin=$SECONDS
 check guest:image "$guest/build"
 echo "image: $((SECONDS - begin)) s"
 
-for scenario in selftest host-client guest-client kernel-client events; do
+for scenario in selftest host-client guest-client verbs kernel-client events; do
   begin=$SECONDS
   "$guest/$scenario" || not_ok "guest:$scenario" "ended with status $?"
   echo "$scenario: $((SECONDS - begin)) s"
