@@ -9,7 +9,7 @@ memd_url=''
 
 # start_memd LOG [OPTION...]: on free ports of loopback; sets memd_url and memd_pid.
 start_memd() {
-  local log=$1 program=$root_dir/build/tests/server/nfsrdma-memd
+  local log=$1 program=${MEMD:-$root_dir/build/tests/server/nfsrdma-memd}
   shift
   exec {memd_out}< <(exec "$program" --port 0 "$@" 2>"$log")
   memd_pid=$!

@@ -21,6 +21,10 @@ for scenario in selftest host-client guest-client verbs kernel-client events; do
   echo "$scenario: $((SECONDS - begin)) s"
 done
 
+begin=$SECONDS
+"$root_dir/tests/interop/capture" guest || not_ok guest:capture "ended with status $?"
+echo "capture: $((SECONDS - begin)) s"
+
 # The published table is the one that its recorded runs give.
 recorded=$root_dir/results/kernel/yardstick.json
 if [ -e "$recorded" ]; then

@@ -49,6 +49,8 @@ void add_options(CLI::App& app, Settings& settings, uint64_t& delay_us, uint64_t
   app.add_option("--rdma-inline", settings.rdma.inline_size, "RDMA: inline size, whole KiB")
       ->check(CLI::Range(1024, 65536))
       ->capture_default_str();
+  app.add_flag("--no-rdma-crc{false}", settings.rdma.crc,
+               "iWARP: CRC of the FPDUs only where the client asks for it");
   app.add_option("--listen", settings.tcp.listen, "numeric address to listen on")
       ->capture_default_str();
   app.add_option("--portmap-port", settings.tcp.portmap_port,

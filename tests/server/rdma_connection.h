@@ -26,6 +26,7 @@ struct RdmaServerOptions {
   uint32_t threads = 1;
   uint32_t credits = 64;  ///< the grant in each reply; 0 is granted as it stands
   uint32_t inline_size = 4096;
+  bool crc = true;        ///< iWARP: insist on the CRC; false: only where the client asks for it
   uint64_t delay_ns = 0;  ///< of replies to READ, WRITE, COMMIT
   uint64_t late_ns = 1'000'000'000;
 };

@@ -24,7 +24,7 @@ constexpr uint64_t kSleepMaxNs = 1'000'000'000;
 
 Result<std::unique_ptr<Fabric>> make_fabric(const RdmaServerOptions& options,
                                             const SocketAddress& address) {
-  if (!options.verbs) return make_iwarp_fabric({});
+  if (!options.verbs) return make_iwarp_fabric({.crc = options.crc});
   VerbsOptions verbs;
   verbs.local = address.storage;
   verbs.reads = true;
