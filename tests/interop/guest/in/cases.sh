@@ -45,7 +45,9 @@ job() {
     "$work/$name.fio") >"$work/$name.out" 2>"$work/$name.err" </dev/null || {
     local status=$?
     echo "fio ended with status $status"
-    tail -n 30 "$work/$name.out" "$work/$name.err"
+    # fio repeats itself for each I/O; what the engine says comes first.
+    grep -h '^nfsrdma' "$work/$name.err" | head -n 10
+    tail -n 15 "$work/$name.out" "$work/$name.err"
     return 1
   }
 }
