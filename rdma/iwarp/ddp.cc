@@ -188,6 +188,10 @@ ReadRequest get_read_request(const std::byte* from) {
 }
 
 std::string to_string(TerminateCode code) {
+  // Linux siw sends layer and type the other way round. What no RFC knows is read so.
+  if (const TerminateCode turned{code.type, code.layer, code.code};
+      category(code).empty() && !category(turned).empty())
+    code = turned;
   const std::string_view where = category(code);
   const std::string_view what = words(code);
   std::string text =

@@ -122,6 +122,8 @@ TEST(Ddp, TerminateInWords) {
   EXPECT_EQ(to_string(TerminateCode{0, 0, 0}), "RDMAP, local catastrophic error");
   EXPECT_EQ(to_string(TerminateCode{1, 2, 0x42}), "DDP, untagged buffer, code 66");
   EXPECT_EQ(to_string(TerminateCode{9, 3, 1}), "layer 9, type 3, code 1");
+  // As Linux siw says that no receive was posted.
+  EXPECT_EQ(to_string(TerminateCode{2, 1, 2}), to_string(term::kNoBuffer));
 }
 
 TEST(Ddp, EveryCodeOfOursHasWords) {
