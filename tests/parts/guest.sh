@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# part: guest budget: 2400 in: run
+# part: guest budget: 1200 in: run
 # The Linux kernel's NFS server and client, in an emulated guest.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/part.sh"
