@@ -32,13 +32,19 @@ bool Session::write(void* user, SessionFile* file, uint64_t offset, ConstBytes f
                     StableHow stable, bool commit_after) {
   const uint32_t index = take_io(user, file, IoKind::kWrite);
   if (index == kNoIo) return false;
+  // A stable write over kept bytes replaces them, or they would be sent again over its own.
+  const bool over_kept = kept_.enabled() && !file->kept.extents.empty();
+  if (over_kept && commit_after) {
+    stable = StableHow::kFileSync;
+    commit_after = false;
+  }
   Io& io = ios_[index];
   io.buffer = const_cast<std::byte*>(from.data());  // only read from
   io.offset = offset;
   io.length = io.good = static_cast<uint32_t>(from.size());
   io.stable = commit_after ? StableHow::kUnstable : stable;
   io.commit_after = commit_after;
-  io.kept = !commit_after && stable == StableHow::kUnstable && kept_.enabled();
+  io.kept = over_kept || (!commit_after && stable == StableHow::kUnstable && kept_.enabled());
   start(index);
   return true;
 }

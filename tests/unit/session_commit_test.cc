@@ -123,6 +123,32 @@ TEST_F(SessionCommit, AfterARestartCurrentBytesOnlyAreSentAgain) {
   EXPECT_EQ(statistics_->verifier_changes, 1u);
 }
 
+TEST_F(SessionCommit, AStableWriteReplacesKeptBytes) {
+  open(kept());
+  write(1, 0, "aaaaaaaa");
+  answer_write(next(kWrite), 8, kUnstable, 5);
+  write(2, 2, "N", kFileSync);
+  write(4, 3, "NN", kUnstable, true);
+  for (const uint32_t length : {1u, 2u}) {
+    const WireCall call = next(kWrite);
+    EXPECT_EQ(call.stable, kFileSync);
+    answer_write(call, length, kFileSync, 5);
+  }
+  EXPECT_EQ(completions(), "1:8 2:1 4:2 ");
+  sync(3);
+  answer_commit(next(kCommit), 6);
+  const WireCall left = next(kWrite), right = next(kWrite);
+  EXPECT_EQ(left.offset, 0u);
+  EXPECT_EQ(left.text(), "aa");
+  EXPECT_EQ(right.offset, 5u);
+  EXPECT_EQ(right.text(), "aaa");
+  answer_write(left, 2, kUnstable, 6);
+  answer_write(right, 3, kUnstable, 6);
+  answer_commit(next(kCommit), 6);
+  EXPECT_EQ(completions(), "3:0 ");
+  EXPECT_EQ(session_->uncommitted(), 0u);
+}
+
 TEST_F(SessionCommit, ASecondRestartDuringTheResendIsSeenToo) {
   open(kept());
   write(1, 0, "aaaa");
