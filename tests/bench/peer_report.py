@@ -9,7 +9,9 @@ import sys
 def read_run(path):
     """IOPS, client CPU microseconds per operation, mean and p99 latency in microseconds."""
     with open(path, encoding="utf-8") as file:
-        job = json.loads(file.read())["jobs"][0]
+        text = file.read()
+    # fio's own engine writes a line there for each call that is out when the time is over.
+    job = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]["jobs"][0]
     if job["error"]:
         sys.exit(f"{path}: fio ended with error {job['error']}")
     sides = [job["read"], job["write"]]
@@ -45,21 +47,30 @@ def read_calls(work, who):
 
 
 def main():
-    work, reps = sys.argv[1], int(sys.argv[2])
-    runs = {who: [read_run(f"{work}/{who}.{rep}.json") for rep in range(1, reps + 1)]
+    work, reps, name, peer_name, *json_path = sys.argv[1:]
+    runs = {who: [read_run(f"{work}/{who}.{rep}.json") for rep in range(1, int(reps) + 1)]
             for who in ("ours", "peer")}
-    print(f"{'':14} {'nfsrdma':>10} {'fio nfs':>10} {'ratio':>8}   (of pairs: least to most)")
+    calls = {who: read_calls(work, who) for who in ("ours", "peer")}
+    report = {}
     for figure in ("kIOPS", "CPU us/op", "mean us", "p99 us"):
-        ours = [run[figure] for run in runs["ours"]]
-        peer = [run[figure] for run in runs["peer"]]
+        ours, peer = ([run[figure] for run in runs[who]] for who in ("ours", "peer"))
         ratios = [a / b for a, b in zip(ours, peer)]
-        print(f"{figure:14} {statistics.median(ours):10.2f} {statistics.median(peer):10.2f} "
-              f"{statistics.median(ratios):8.3f}   ({min(ratios):.3f} to {max(ratios):.3f})")
-    ours_calls, ours_top = read_calls(work, "ours")
-    peer_calls, peer_top = read_calls(work, "peer")
-    print(f"{'syscalls/op':14} {ours_calls:10.3f} {peer_calls:10.3f} "
-          f"{ours_calls / peer_calls:8.3f}")
-    print(f"  nfsrdma: {ours_top}\n  fio nfs: {peer_top}")
+        report[figure] = {"ours": statistics.median(ours), "peer": statistics.median(peer),
+                          "ratio": statistics.median(ratios), "least": min(ratios),
+                          "most": max(ratios)}
+    report["syscalls/op"] = {"ours": calls["ours"][0], "peer": calls["peer"][0],
+                             "ratio": calls["ours"][0] / calls["peer"][0]}
+    print(f"{'':14} {name:>10} {peer_name:>10} {'ratio':>8}   (of pairs: least to most)")
+    for figure, row in report.items():
+        spread = f"   ({row['least']:.3f} to {row['most']:.3f})" if "least" in row else ""
+        digits = 2 if spread else 3
+        print(f"{figure:14} {row['ours']:10.{digits}f} {row['peer']:10.{digits}f} "
+              f"{row['ratio']:8.3f}{spread}")
+    for who, label in (("ours", name), ("peer", peer_name)):
+        print(f"  {label}: {calls[who][1]}")
+    for path in json_path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(report, file)
 
 
 main()
