@@ -33,11 +33,9 @@ shipped_experiments() {
   find "$here" -maxdepth 1 -name 'E*.fio' -printf '%f\n' | sed 's/\.fio$//' | sort -V
 }
 
-# The engine itself says which transports it has.
 choose_transports() {
   local offered
-  mapfile -t offered < <(fio "--enghelp=$engine_dir/libnfsrdma.so,transport" |
-    sed -n '/valid values:/,$ s/^[^:]*: *//p' | awk '$1 == "tcp" || $1 == "rdma" { print $1 }')
+  mapfile -t offered < <(offered_transports "$engine_dir/libnfsrdma.so")
   [ ${#offered[@]} -gt 0 ] || die "fio does not load $engine_dir/libnfsrdma.so; run tests/setup"
   transports=("${offered[@]}")
   if [ "$wanted_transport" != all ]; then

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Starts and stops the embedded server. Needs common.sh.
+# What jobs/run and results/ab share: the embedded server, and what an engine offers. Needs common.sh.
 # shellcheck disable=SC2034
 : "${root_dir:?}"
 
@@ -25,4 +25,10 @@ stop_memd() {
   wait "$memd_pid" 2>/dev/null || true
   memd_pid=''
   exec {memd_out}<&-
+}
+
+# offered_transports ENGINE: tcp and rdma as far as the engine itself says that it has them.
+offered_transports() {
+  fio "--enghelp=$1,transport" | sed -n '/valid values:/,$ s/^[^:]*: *//p' |
+    awk '$1 == "tcp" || $1 == "rdma" { print $1 }'
 }
