@@ -77,6 +77,14 @@ suites_without_part() {
     done
 }
 
+# A mutant that does not apply any more breaks nothing.
+stale_mutants() {
+  local mutant
+  for mutant in tests/mutants/*.patch; do
+    git -c safe.directory='*' apply --check "$mutant" 2>/dev/null || echo "$mutant does not apply"
+  done
+}
+
 if [ -n "$(cpp_files)" ]; then
   check style:clang-format xargs clang-format-14 --dry-run -Werror --style=file < <(cpp_files)
 fi
@@ -88,3 +96,4 @@ include_outside '(fio|ioengines|io_u)\.h' engine | none fio-only-in-engine
 including_fio | tail -n +2 | none one-file-includes-fio
 include_outside '(infiniband|rdma)/[^>"]*' rdma tests | none verbs-only-in-rdma
 suites_without_part | none every-suite-has-a-part
+stale_mutants | none mutants-apply
