@@ -63,6 +63,7 @@ struct SessionFile {
   bool commit_out = false;
   bool commit_wanted = false;
   uint64_t commit_stamp = 0;
+  uint32_t resends = 0;                ///< of lost data, answered; a READ sent before is stale
   uint32_t commit_rounds = 0;          ///< COMMITs in a row that found lost data
   std::vector<uint32_t> sync_waiting;  ///< I/Os that wait for the next COMMIT
   std::vector<uint32_t> sync_covered;  ///< I/Os that wait for the one on its way
@@ -186,7 +187,7 @@ class Session final : public RpcCaller {
     std::byte* data = nullptr;
     uint64_t offset = 0;
     uint32_t length = 0;
-    uint32_t lost_epoch = 0;      // READ: lost_epoch_ when it was sent
+    uint32_t resends = 0;         // READ: its file's when it was sent
     bool unstable = false;        // WRITE of kept data: not all of it is stable,
     bool verifier_mixed = false;  // and its parts had several verifiers
     WriteVerifier verifier = 0;
@@ -301,7 +302,6 @@ class Session final : public RpcCaller {
   std::vector<std::unique_ptr<SessionFile>> files_;
   bool commits_pending_ = false;  // some file has a COMMIT or resend to be sent
   uint64_t commit_check_ns_ = kNever;
-  uint32_t lost_epoch_ = 0;
   bool verifier_known_ = false;
   WriteVerifier verifier_ = 0;
   WriteVerifier previous_verifier_ = 0;

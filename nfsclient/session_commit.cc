@@ -151,7 +151,6 @@ void Session::file_committed(SessionFile& file, int error, WriteVerifier verifie
   }
 
   if (error == 0 && kept_.committed(file.kept, file.commit_stamp, verifier) != 0) {
-    ++lost_epoch_;
     if (++file.commit_rounds <= kCommitRoundsMax) {
       // What waited for this COMMIT waits for the one behind the resends.
       file.sync_waiting.insert(file.sync_waiting.begin(), file.sync_covered.begin(),

@@ -143,7 +143,7 @@ void Session::resubmit(const Place& at) {
   CallState& call = at.connection->calls[at.slot];
   switch (call.kind) {
     case CallKind::kRead:
-      call.lost_epoch = lost_epoch_;
+      call.resends = call.file->resends;
       return send_read(at);
     case CallKind::kWrite:
     case CallKind::kResend:
@@ -229,10 +229,10 @@ void Session::read_reply(Connection& connection, uint32_t slot, const Reply& rep
   }
   uint32_t got = error == 0 ? reply.bulk_length : 0;
   count(call, reply, error != 0, got);
-  const bool stale = call.lost_epoch != lost_epoch_;
+  const bool stale = call.resends != call.file->resends;
   if (error == 0 && !stale) {
     if (!call.file->kept.extents.empty()) {
-      // A restart may have shortened the file too: it ends where its kept data end.
+      // A restart may have shortened the file too: it ends where its last kept data end.
       if (result.eof && got < call.length) {
         const uint64_t end =
             kept_.end_within(call.file->kept, call.offset + got, call.offset + call.length);
@@ -248,7 +248,8 @@ void Session::read_reply(Connection& connection, uint32_t slot, const Reply& rep
     }
   }
   if (error == 0 && (stale || (got < call.length && !result.eof))) {
-    // The rest; or all of it once more, when a restart came between: the data may be older.
+    // The rest; or all of it once more, when lost data came back meanwhile: the server may have
+    // answered without them, and once they are stable nothing kept lies over the answer.
     const uint32_t done = stale ? 0 : got;
     call.data += done;
     call.offset += done;
@@ -332,6 +333,7 @@ void Session::write_reply(Connection& connection, uint32_t slot, const Reply& re
     if (kept_.used() >= config_.commit_bytes) want_commits();
   }
   if (call.kind == CallKind::kResend) {
+    ++call.file->resends;
     ++statistics_->resent_writes;
     statistics_->resent_bytes += wrote;
     advance_commits(*call.file);

@@ -192,9 +192,8 @@ void WriteBack::overlay(const KeptFile& file, uint64_t offset, Bytes to) {
 }
 
 uint64_t WriteBack::end_within(const KeptFile& file, uint64_t start, uint64_t end) {
-  auto after = file.extents.lower_bound(end);
-  if (after == file.extents.begin()) return start;
-  return std::clamp(std::prev(after)->second.end, start, end);
+  if (file.extents.empty()) return start;
+  return std::clamp(file.extents.rbegin()->second.end, start, end);
 }
 
 }  // namespace nfsrdma

@@ -97,7 +97,8 @@ class WriteBack {
   /// Lays kept bytes over `to`, which holds the file's bytes from `offset` on.
   void overlay(const KeptFile& file, uint64_t offset, Bytes to);
 
-  /// Where the last kept byte of [start, end) ends; `start` when none is kept there.
+  /// Up to where in [start, end) the kept bytes make the file reach: a hole before one is part of
+  /// the file. `start` when none is kept behind it.
   [[nodiscard]] static uint64_t end_within(const KeptFile& file, uint64_t start, uint64_t end);
 
   [[nodiscard]] uint64_t used() const { return used_; }

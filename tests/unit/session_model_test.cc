@@ -9,7 +9,8 @@
 namespace nfsrdma::testing {
 namespace {
 
-class SessionModel : public SessionTest {
+// The parameter is the seed: which sequences it gives is all that differs.
+class SessionModel : public SessionTest, public ::testing::WithParamInterface<uint64_t> {
  protected:
   static constexpr uint64_t kFile = 2000;
 
@@ -140,7 +141,7 @@ class SessionModel : public SessionTest {
   }
 
   static constexpr uintptr_t kSync = 1000;
-  std::mt19937_64 random_{12345};
+  std::mt19937_64 random_{GetParam()};
   std::array<std::unique_ptr<Io>, 10> ios_;
   std::vector<std::byte> truth_ = std::vector<std::byte>(kFile);
   uint64_t size_ = 0, size_written_ = 0;
@@ -151,7 +152,7 @@ class SessionModel : public SessionTest {
   uint64_t reads_ = 0, writes_ = 0, restarts_ = 0;
 };
 
-TEST_F(SessionModel, HoldsWhateverTheOrderAndTheRestarts) {
+TEST_P(SessionModel, HoldsWhateverTheOrderAndTheRestarts) {
   SessionConfig config = kept(1500);
   config.rtmax = 64;
   config.wtmax = 50;
@@ -206,6 +207,8 @@ TEST_F(SessionModel, HoldsWhateverTheOrderAndTheRestarts) {
   EXPECT_GT(statistics_->resent_writes, 100u);
   EXPECT_EQ(statistics_->lost_writes, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SessionModel, ::testing::Range<uint64_t>(1, 33));
 
 }  // namespace
 }  // namespace nfsrdma::testing
