@@ -25,6 +25,9 @@ begin=$SECONDS
 "$root_dir/tests/interop/capture" guest || not_ok guest:capture "ended with status $?"
 echo "capture: $((SECONDS - begin)) s"
 
-# The published table is the one that its recorded runs give.
-recorded=$root_dir/results/kernel/yardstick
-check guest:yardstick-table diff "$recorded.md" <("$guest/yardstick-table" "$recorded.json")
+# The published tables are those that their recorded runs give.
+for recorded in "$root_dir"/results/kernel/*.json; do
+  recorded=${recorded%.json}
+  check "guest:$(basename "$recorded")-table" \
+    diff "$recorded.md" <("$guest/yardstick-table" "$recorded.json")
+done
