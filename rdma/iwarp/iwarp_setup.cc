@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "iwarp_connection.h"
-#include "socket_io.h"
 #include "transport.h"
 
 namespace nfsrdma::iwarp {
@@ -274,7 +273,6 @@ void IwarpConnection::establish() {
   segment_ = segment_size(socket_.get(), fabric_->options().segment_max);
   tx_->start(socket_.get(), segment_, crc_, ord_, ird_, !client_);
   rx_->start(socket_.get(), crc_);
-  may_sleep_ = client_ && let_receive_sleep(socket_.get());
   limits_.inline_max = 0;
   limits_.gather_max = kGatherMax;
   limits_.message_max = kMessageMax;
