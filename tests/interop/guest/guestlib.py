@@ -125,16 +125,18 @@ class Follower:
 class Guest:
     """Use as a context manager: leaving it powers the guest off and removes its folder."""
 
-    def __init__(self, shares=(), tap=False, reach_host=False, memory_mib=4096, cpus=2,
+    def __init__(self, shares=(), tap=False, reach_host=False, memory_mib=4096, cpus=None,
                  count_instructions=False):
         """shares: pairs (name, folder), read-only in the guest at /share/name.
 
         tap: a TAP device in this process's network namespace (which must be its own) instead of
         user networking. reach_host: the guest may open connections to the host at HOST_ADDR.
-        count_instructions: one CPU, and a clock that goes on by 1 ns with each instruction.
+        count_instructions: a clock that goes on by 1 ns with each instruction. cpus: two, with
+        count_instructions one.
         """
         self.tap, self.reach_host = tap, reach_host
-        self.memory_mib, self.cpus = memory_mib, cpus
+        self.memory_mib = memory_mib
+        self.cpus = cpus or (1 if count_instructions else 2)
         self.count_instructions = count_instructions
         self.shares = [("guest", os.path.join(HERE, "in"))] + list(shares)
         self.qemu = None
@@ -170,10 +172,11 @@ class Guest:
             forwards = "".join(f",hostfwd=tcp:127.0.0.1:0-:{port}" for port in PORTS.values())
             netdev = "user,id=net" + ("" if self.reach_host else ",restrict=on") + forwards
         at = lambda name: os.path.join(self.folder, name)
-        emulation = ["-accel", "tcg,thread=multi,tb-size=512", "-smp", str(self.cpus)]
+        threads, clock = "multi", []
         if self.count_instructions:
-            emulation = ["-accel", "tcg,thread=single,tb-size=512", "-icount", "shift=0,sleep=on", "-smp", "1"]
-        command = ["qemu-system-x86_64", "-machine", "q35", *emulation, "-cpu", "max", "-m", f"{self.memory_mib}M", "-nographic",
+            threads, clock = "single", ["-icount", "shift=0,sleep=on"]
+        command = ["qemu-system-x86_64", "-machine", "q35", "-accel", f"tcg,thread={threads},tb-size=512", *clock,
+                   "-cpu", "max", "-smp", str(self.cpus), "-m", f"{self.memory_mib}M", "-nographic",
                    "-no-reboot", "-nodefaults", "-serial", f"file:{self.serial}",
                    "-qmp", f"unix:{at('qmp')},server=on,wait=off", "-pidfile", at("qemu.pid"),
                    "-kernel", os.path.join(self.image, "vmlinuz"),
