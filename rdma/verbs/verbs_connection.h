@@ -15,7 +15,7 @@
 
 #include "verbs_cm.h"
 #include "verbs_fabric_impl.h"
-#include "verbs_keys.h"
+#include "verbs_requests.h"
 
 namespace nfsrdma::verbs {
 
@@ -88,13 +88,6 @@ class VerbsConnection final : public Connection {
 
  private:
   enum class Phase : uint8_t { kNone, kAddress, kRoute, kReply };
-  enum class Kind : uint8_t { kSend, kWrite, kRead, kBind, kInvalidate, kWake };
-  struct Posted {
-    uint64_t context = 0;
-    uint32_t key_slot = kNoKeySlot;
-    Kind kind = Kind::kSend;
-    bool quiet = false;
-  };
 
   // verbs_setup.cc
   void configure(VerbsFabric& fabric, const ConnectionConfig& config);
@@ -118,19 +111,18 @@ class VerbsConnection final : public Connection {
   void destroy_queues();
 
   // verbs_post.cc
-  ibv_send_wr* next_request(ibv_wr_opcode opcode, const Posted& posted);
+  ibv_send_wr* next_request(ibv_wr_opcode opcode, bool quiet);
   bool fill_gather(ibv_send_wr& wr, std::span<const LocalSpan> gather, bool copy);
-  void commit_request(ibv_send_wr& wr);
+  void commit_request(ibv_send_wr& wr, const Request& request);
   void queue_receive(uint32_t buffer);
   bool push_receives();
   bool push_sends();
-  uint64_t used() const { return head_ - tail_; }
   void send_wake();
 
   // verbs_poll.cc
   bool take_completion(const ibv_wc& wc, Completion& out);
   bool take_receive(const ibv_wc& wc, Completion& out);
-  bool retire(uint64_t sequence, Completion& out);
+  bool retire(uint64_t number, Completion& out);
   void take_wakeup();
   void look_at_events();
   void wake_peer();
@@ -164,13 +156,10 @@ class VerbsConnection final : public Connection {
   std::array<std::byte, kCmPrivateMax> peer_private_;
   size_t peer_private_bytes_ = 0;
 
-  // The send queue: work requests are numbered; posted_ keeps what each is, from tail_ (oldest
-  // without a completion) to head_. The last pending_ of them wait for the doorbell.
-  std::vector<Posted> posted_;  // a power of two
-  uint64_t head_ = 0, tail_ = 0;
+  // The send queue. The last pending_ of what was posted wait for the doorbell.
+  RequestQueue posted_;
   uint32_t queue_size_ = 0;
   uint32_t unsignalled_ = 0;  // since the last signalled one
-  uint32_t sends_used_ = 0, reads_used_ = 0;
   uint32_t pending_ = 0;
   uint32_t binds_pending_ = 0;  // of them
   std::vector<ibv_send_wr> requests_;

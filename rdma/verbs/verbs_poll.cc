@@ -34,35 +34,27 @@ void VerbsConnection::look_at_events() {
     take_event(event);
 }
 
-// All requests up to `sequence` have ended: those before it were quiet.
-bool VerbsConnection::retire(uint64_t sequence, Completion& out) {
-  if (sequence < tail_ || sequence >= head_) return false;
-  for (;; ++tail_) {
-    const Posted& posted = posted_[tail_ & (posted_.size() - 1)];
-    if (posted.kind == Kind::kSend || posted.kind == Kind::kWrite) --sends_used_;
-    if (posted.kind == Kind::kRead) --reads_used_;
-    if (tail_ == sequence) break;
-  }
-  const Posted& posted = posted_[tail_++ & (posted_.size() - 1)];
-  if (posted.quiet) return false;
+bool VerbsConnection::retire(uint64_t number, Completion& out) {
+  const Request* request = posted_.retire(number);
+  if (request == nullptr || request->quiet) return false;
   out = Completion{};
-  out.context = posted.context;
-  switch (posted.kind) {
-    case Kind::kSend:
+  out.context = request->context;
+  switch (request->kind) {
+    case RequestKind::kSend:
       out.kind = CompletionKind::kSendDone;
       return true;
-    case Kind::kWrite:
+    case RequestKind::kWrite:
       out.kind = CompletionKind::kWriteDone;
       return true;
-    case Kind::kRead:
+    case RequestKind::kRead:
       out.kind = CompletionKind::kReadDone;
       return true;
-    case Kind::kInvalidate:
-      windows_.give_back(posted.key_slot);
+    case RequestKind::kInvalidate:
+      windows_.give_back(request->key_slot);
       out.kind = CompletionKind::kUnbound;
       return true;
-    case Kind::kBind:
-    case Kind::kWake:
+    case RequestKind::kBind:
+    case RequestKind::kWake:
       break;
   }
   return false;

@@ -46,26 +46,25 @@ bool VerbsConnection::push_receives() {
 }
 
 // A request at the end of the batch, without effect until commit_request(). Null: no room.
-ibv_send_wr* VerbsConnection::next_request(ibv_wr_opcode opcode, const Posted& posted) {
-  if (state_ != ConnectionState::kEstablished || used() >= queue_size_) return nullptr;
+ibv_send_wr* VerbsConnection::next_request(ibv_wr_opcode opcode, bool quiet) {
+  if (state_ != ConnectionState::kEstablished || posted_.full()) return nullptr;
   if (pending_ == kBatchMax) {
     ring();
     if (state_ != ConnectionState::kEstablished) return nullptr;
   }
-  posted_[head_ & (posted_.size() - 1)] = posted;
   ibv_send_wr& wr = requests_[pending_];
   wr = {};
-  wr.wr_id = head_;
+  wr.wr_id = posted_.next();
   wr.sg_list = &spans_[size_t{pending_} * kGatherMax];
   wr.opcode = opcode;
   const bool due = unsignalled_ + 1 >= std::max(queue_size_ / 4, 1u);
-  if (!posted.quiet || due) wr.send_flags = IBV_SEND_SIGNALED;
+  if (!quiet || due) wr.send_flags = IBV_SEND_SIGNALED;
   return &wr;
 }
 
-void VerbsConnection::commit_request(ibv_send_wr& wr) {
+void VerbsConnection::commit_request(ibv_send_wr& wr, const Request& request) {
   unsignalled_ = (wr.send_flags & IBV_SEND_SIGNALED) != 0 ? 0 : unsignalled_ + 1;
-  ++head_;
+  posted_.push(request);
   ++pending_;
 }
 
@@ -97,36 +96,34 @@ bool VerbsConnection::fill_gather(ibv_send_wr& wr, std::span<const LocalSpan> ga
 
 bool VerbsConnection::post_send(uint64_t context, std::span<const LocalSpan> gather, uint32_t flags,
                                 RemoteKey key) {
-  if (sends_used_ >= config_.send_depth) return false;
+  if (posted_.sends() >= config_.send_depth) return false;
+  const bool quiet = (flags & kQuiet) != 0;
   // A device that can't invalidate sends without it: the peer then does so itself.
   const bool invalidate =
       (flags & kInvalidate) != 0 && fabric_ != nullptr && fabric_->limits().send_invalidate;
-  ibv_send_wr* wr = next_request(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND,
-                                 {context, kNoKeySlot, Kind::kSend, (flags & kQuiet) != 0});
+  ibv_send_wr* wr = next_request(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND, quiet);
   if (wr == nullptr || !fill_gather(*wr, gather, true)) return false;
   if (invalidate) wr->invalidate_rkey = key;
   if ((flags & kSolicited) != 0) wr->send_flags |= IBV_SEND_SOLICITED;
-  ++sends_used_;
-  commit_request(*wr);
+  commit_request(*wr, {.context = context, .kind = RequestKind::kSend, .quiet = quiet});
   return true;
 }
 
 bool VerbsConnection::post_write(uint64_t context, std::span<const LocalSpan> gather,
                                  RemoteMemory sink, uint32_t flags) {
-  if (sends_used_ >= config_.send_depth) return false;
-  ibv_send_wr* wr =
-      next_request(IBV_WR_RDMA_WRITE, {context, kNoKeySlot, Kind::kWrite, (flags & kQuiet) != 0});
+  if (posted_.sends() >= config_.send_depth) return false;
+  const bool quiet = (flags & kQuiet) != 0;
+  ibv_send_wr* wr = next_request(IBV_WR_RDMA_WRITE, quiet);
   if (wr == nullptr || !fill_gather(*wr, gather, false)) return false;
   wr->wr.rdma.remote_addr = sink.address;
   wr->wr.rdma.rkey = sink.key;
-  ++sends_used_;
-  commit_request(*wr);
+  commit_request(*wr, {.context = context, .kind = RequestKind::kWrite, .quiet = quiet});
   return true;
 }
 
 bool VerbsConnection::post_read(uint64_t context, LocalSpan sink, RemoteMemory source) {
-  if (reads_used_ >= config_.read_depth || limits_.ord == 0) return false;
-  ibv_send_wr* wr = next_request(IBV_WR_RDMA_READ, {context, kNoKeySlot, Kind::kRead, false});
+  if (posted_.reads() >= config_.read_depth || limits_.ord == 0) return false;
+  ibv_send_wr* wr = next_request(IBV_WR_RDMA_READ, false);
   if (wr == nullptr || sink.length > limits_.message_max) return false;
   const ibv_mr* mr = fabric_->holding(sink.region, sink.address, sink.length, Access::kLocalWrite);
   if (mr == nullptr) return false;
@@ -134,8 +131,7 @@ bool VerbsConnection::post_read(uint64_t context, LocalSpan sink, RemoteMemory s
   wr->num_sge = 1;
   wr->wr.rdma.remote_addr = source.address;
   wr->wr.rdma.rkey = source.key;
-  ++reads_used_;
-  commit_request(*wr);
+  commit_request(*wr, {.context = context, .kind = RequestKind::kRead});
   return true;
 }
 
@@ -154,7 +150,7 @@ Result<RemoteMemory> VerbsConnection::bind_key(RegionId region, ConstBytes memor
   }
   const uint32_t slot = windows_.take();
   if (slot == kNoKeySlot) return fail(ENOSPC, "all keys of the connection are bound");
-  ibv_send_wr* wr = next_request(IBV_WR_BIND_MW, {0, slot, Kind::kBind, true});
+  ibv_send_wr* wr = next_request(IBV_WR_BIND_MW, true);
   if (wr == nullptr) {
     windows_.give_back(slot);
     return fail(ENOBUFS, "the send queue is full");
@@ -169,7 +165,7 @@ Result<RemoteMemory> VerbsConnection::bind_key(RegionId region, ConstBytes memor
       (has(access, Access::kRemoteRead) ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
       (has(access, Access::kRemoteWrite) ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u);
   ++binds_pending_;
-  commit_request(*wr);
+  commit_request(*wr, {.key_slot = slot, .kind = RequestKind::kBind, .quiet = true});
   return RemoteMemory{wr->bind_mw.rkey, address};
 }
 
@@ -181,10 +177,10 @@ bool VerbsConnection::unbind_key(RemoteKey key, uint64_t context) {
   }
   const uint32_t slot = windows_.find(key);
   if (slot == kNoKeySlot) return true;
-  ibv_send_wr* wr = next_request(IBV_WR_LOCAL_INV, {context, slot, Kind::kInvalidate, false});
+  ibv_send_wr* wr = next_request(IBV_WR_LOCAL_INV, false);
   if (wr == nullptr) return false;  // the connection has failed: close() ends the key
   wr->invalidate_rkey = key;
-  commit_request(*wr);
+  commit_request(*wr, {.context = context, .key_slot = slot, .kind = RequestKind::kInvalidate});
   return false;
 }
 
@@ -198,15 +194,15 @@ bool VerbsConnection::push_sends() {
   if (pending_ == 0) return true;
   for (uint32_t i = 0; i + 1 < pending_; ++i) requests_[i].next = &requests_[i + 1];
   requests_[pending_ - 1].next = nullptr;
-  const uint64_t first = head_ - pending_;
+  const uint64_t first = posted_.next() - pending_;
   pending_ = 0;
   sent_ = true;
   ++counters_.send_calls;
   ibv_send_wr* bad = nullptr;
   const int code = ibv_post_send(qp_, requests_.data(), &bad);
-  for (uint64_t i = first; binds_pending_ > 0 && i < head_; ++i) {
-    const Posted& posted = posted_[i & (posted_.size() - 1)];
-    if (posted.kind != Kind::kBind) continue;
+  for (uint64_t i = first; binds_pending_ > 0 && i < posted_.next(); ++i) {
+    const Request& posted = posted_[i];
+    if (posted.kind != RequestKind::kBind) continue;
     windows_.posted(posted.key_slot);
     --binds_pending_;
   }
@@ -218,9 +214,9 @@ bool VerbsConnection::push_sends() {
 }
 
 void VerbsConnection::send_wake() {
-  ibv_send_wr* wr = next_request(IBV_WR_RDMA_WRITE, {0, kNoKeySlot, Kind::kWake, true});
+  ibv_send_wr* wr = next_request(IBV_WR_RDMA_WRITE, true);
   if (wr == nullptr) return;
-  commit_request(*wr);
+  commit_request(*wr, {.kind = RequestKind::kWake, .quiet = true});
   push_sends();
 }
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -90,12 +89,11 @@ Result<void> VerbsConnection::make_queues() {
   } else {
     registrations_.open(config_.key_count);
   }
-  posted_.assign(std::bit_ceil(queue_size_), {});
+  posted_.open(queue_size_);
   requests_.resize(kBatchMax);
   spans_.resize(size_t{kBatchMax} * kGatherMax);
   inline_copies_.resize(size_t{kBatchMax} * limits_.inline_max);
-  head_ = tail_ = 0;
-  unsignalled_ = sends_used_ = reads_used_ = pending_ = binds_pending_ = 0;
+  unsignalled_ = pending_ = binds_pending_ = 0;
   armed_ = slept_ = more_ = false;
   idle_polls_ = 0;
   heard_ = sent_ = false;
@@ -203,8 +201,8 @@ void VerbsConnection::close() {
   phase_ = Phase::kNone;
   report_established_ = report_disconnected_ = false;
   peer_private_bytes_ = 0;
-  head_ = tail_ = 0;
-  sends_used_ = reads_used_ = pending_ = receives_pending_ = receives_posted_ = 0;
+  posted_.clear();
+  pending_ = receives_pending_ = receives_posted_ = 0;
 }
 
 }  // namespace nfsrdma::verbs

@@ -122,6 +122,34 @@ TEST(Verbs, ReadsBringTheBytes) {
   EXPECT_TRUE(same(pair.server.data.span(0, 1'008'193), pair.client.data.span(0, 1'008'193)));
 }
 
+// A device may complete a Send before the Read that was posted ahead of it (siw does).
+TEST(Verbs, ReadsAndSendsBehindThemAllComplete) {
+  Pair pair;
+  ASSERT_TRUE(pair.up());
+  pair.client.data.fill(11);
+  constexpr uint32_t kRounds = 200, kBytes = 65'536;
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    const LocalSpan note = pair.server.span(kBytes, 200);
+    ASSERT_TRUE(pair.server.connection->post_read(round, pair.server.span(0, kBytes),
+                                                  pair.client.remote(0)));
+    ASSERT_TRUE(pair.server.connection->post_send(round, {&note, 1}));
+    pair.server.connection->ring();
+    ASSERT_TRUE(run_until(
+        [&] {
+          return pair.server.count(Kind::kReadDone) == round &&
+                 pair.server.count(Kind::kSendDone) == round &&
+                 pair.client.count(Kind::kReceive) == round;
+        },
+        [&] { pair.step(); }))
+        << "round " << round << ": Reads " << pair.server.count(Kind::kReadDone) << ", Sends "
+        << pair.server.count(Kind::kSendDone);
+    EXPECT_EQ(pair.server.last(Kind::kReadDone)->context, round);
+    EXPECT_EQ(pair.server.last(Kind::kSendDone)->context, round);
+    ASSERT_TRUE(pair.client.connection->post_receive(pair.client.last(Kind::kReceive)->buffer));
+    pair.client.connection->ring();
+  }
+}
+
 // A sleeper is woken by a message, and only by one.
 TEST(Verbs, SleepsUntilSomethingArrives) {
   Pair pair;
