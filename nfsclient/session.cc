@@ -196,24 +196,24 @@ uint32_t Session::wait(uint32_t min, uint64_t deadline_ns) {
   // fio asks for one event at a time by default. Those that are ready cost it no send call; what
   // it queues meanwhile gathers, and leaves with commit(), or when the last one was taken.
   if (min != 0 && ready_count_ >= min) return ready_count_;
+  pump();
   flush();
-  uint64_t begin = 0;
-  for (;;) {
-    progress();
-    if (ready_count_ >= min) break;
-    const uint64_t now = now_ns();
-    if (begin == 0) begin = now;
-    if (now >= deadline_ns) break;
-    if (config_.poll == PollMode::kBusy) continue;
+  const uint64_t begin = now_ns();
+  for (uint64_t now = begin;;) {
     // Spinning pays where the answer is likely to come before a sleep would have ended.
-    if (config_.poll == PollMode::kHybrid && on_wire_ <= kSpinDepthMax &&
-        expected_wait_ns_ < kSpinNs && now - begin < kSpinNs)
-      continue;
-    sleep(deadline_ns);
+    const bool spin = min == 0 || config_.poll == PollMode::kBusy ||
+                      (config_.poll == PollMode::kHybrid && on_wire_ <= kSpinDepthMax &&
+                       expected_wait_ns_ < kSpinNs && now - begin < kSpinNs);
+    // Where the sleep is a receive call, it needs no other before it that finds nothing.
+    const bool slept = !spin && sleep_receiving(now, deadline_ns);
+    progress();
+    now = now_ns();
+    if (ready_count_ >= min || now >= deadline_ns) {
+      expected_wait_ns_ = (expected_wait_ns_ * 7 + (now - begin)) / 8;
+      return ready_count_;
+    }
+    if (!spin && !slept) sleep(deadline_ns);
   }
-  const uint64_t waited = begin == 0 ? 0 : now_ns() - begin;
-  expected_wait_ns_ = (expected_wait_ns_ * 7 + waited) / 8;
-  return ready_count_;
 }
 
 void Session::progress() {
@@ -234,6 +234,12 @@ void Session::pump() {
   const uint64_t now = now_ns();
   if (now >= delayed_due_ns_) send_delayed(now);
   if (now >= commit_check_ns_) commit_by_age(now);
+}
+
+bool Session::sleep_receiving(uint64_t now, uint64_t until_ns) {
+  until_ns = std::min({until_ns, delayed_due_ns_, commit_check_ns_});
+  return connections_.size() == 1 &&
+         connections_.front()->transport->sleep_receiving(now, until_ns);
 }
 
 void Session::sleep(uint64_t until_ns) {

@@ -233,6 +233,7 @@ class Session final : public RpcCaller {
   void submit(const Place& at, size_t arguments_length, ConstBytes out, Bytes in);
   void progress();
   void pump();
+  bool sleep_receiving(uint64_t now, uint64_t until_ns);
   void sleep(uint64_t until_ns);
   void count(const CallState& call, const Reply& reply, bool failed, uint64_t bytes);
   void note_error(const std::string& text);

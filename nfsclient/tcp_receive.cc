@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "socket_io.h"
 #include "tcp_transport.h"
 
 namespace nfsrdma {
@@ -27,18 +28,25 @@ constexpr uint32_t kEmptyFragmentsMax = 64;
 
 void TcpTransport::receive() {
   for (int round = 0; round < kRoundsMax && link_ == Link::kUp; ++round) {
-    bool drained = false;
-    if (receive_more(&drained) == 0) return;
+    if (!std::exchange(received_, false) && receive_more(MSG_DONTWAIT) == 0) return;
     received_ns_ = last_received_ns_ = now_ns();
     if (!finish_bulk_if_done() || !take_records()) return;
     // What has come is handed up before more is taken in: else replies wait here for their fellows
     // while the calls that would follow them are not made.
-    if (drained || ended_ != 0) return;
+    if (drained_ || ended_ != 0) return;
   }
 }
 
+bool TcpTransport::sleep_receiving(uint64_t now, uint64_t until_ns) {
+  if (!may_sleep_ || link_ != Link::kUp || !queue_.empty() ||
+      !may_sleep_receiving(now, std::min(until_ns, next_timer_ns())))
+    return false;
+  received_ = receive_more(0) != 0;
+  return true;
+}
+
 // Returns the bytes received; 0: none, or the link is lost.
-size_t TcpTransport::receive_more(bool* drained) {
+size_t TcpTransport::receive_more(int flags) {
   if (begin_ == end_) begin_ = end_ = 0;
   if (begin_ > 0 && buffer_size_ - end_ < buffer_size_ / 2) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
@@ -46,20 +54,19 @@ size_t TcpTransport::receive_more(bool* drained) {
     begin_ = 0;
   }
   iovec pieces[2];
-  msghdr message{};
-  message.msg_iov = pieces;
+  size_t count = 0;
   size_t wanted = 0;
   if (receive_.mode == Receiving::kBulk) {
     const Bytes bulk = calls_[receive_.slot].call.bulk_in;
     const size_t left = receive_.bulk_length - receive_.bulk_done;
-    pieces[message.msg_iovlen++] = {bulk.data() + receive_.bulk_done, left};
+    pieces[count++] = {bulk.data() + receive_.bulk_done, left};
     wanted += left;
   }
-  pieces[message.msg_iovlen++] = {buffer_.get() + end_, buffer_size_ - end_};
+  pieces[count++] = {buffer_.get() + end_, buffer_size_ - end_};
   wanted += buffer_size_ - end_;
 
   ++counters_.recv_calls;
-  const ssize_t got = recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
+  const ssize_t got = receive_pieces(socket_.fd(), pieces, count, flags);
   if (got < 0) {
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
       lose_link("the connection to " + server_.text() +
@@ -71,7 +78,7 @@ size_t TcpTransport::receive_more(bool* drained) {
     return 0;
   }
   size_t bytes = static_cast<size_t>(got);
-  *drained = bytes < wanted;
+  drained_ = bytes < wanted;
   if (receive_.mode == Receiving::kBulk) {
     const size_t placed = std::min<size_t>(bytes, receive_.bulk_length - receive_.bulk_done);
     receive_.bulk_done += static_cast<uint32_t>(placed);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "socket_io.h"
 #include "tcp_transport.h"
 
 namespace nfsrdma {
@@ -57,11 +58,9 @@ void TcpTransport::flush() {
 }
 
 TcpTransport::Sending TcpTransport::send_gathered(Gather& gather) {
-  msghdr message{};
-  message.msg_iov = gather.pieces;
-  message.msg_iovlen = gather.count;
   ++counters_.send_calls;
-  const ssize_t sent = sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent =
+      send_pieces(socket_.fd(), gather.pieces, gather.count, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0) {
     send_blocked_ = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
     return send_blocked_ || errno == EINTR ? Sending::kLater : Sending::kBroken;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "recovery.h"
+#include "socket_io.h"
 
 namespace nfsrdma {
 namespace {
@@ -50,6 +51,7 @@ TcpTransport::TcpTransport(const TransportConfig& config, Socket socket,
   saved_head_.reset(new std::byte[config.reply_head_max]);
   assembly_.reset(new std::byte[record_max_]);
   local_port_ = local_port(socket_);
+  may_sleep_ = let_receive_sleep(socket_.fd());
   counters_.connects = 1;
   last_received_ns_ = now_ns();
 }
@@ -120,6 +122,7 @@ void TcpTransport::lose_link(const std::string& why) {
   link_ = Link::kDown;
   begin_ = end_ = 0;
   receive_ = {};
+  received_ = false;
   front_sent_ = 0;
   send_blocked_ = false;
 
@@ -152,6 +155,7 @@ void TcpTransport::link_up() {
   ++counters_.reconnects;
   port_refusals_ = 0;
   local_port_ = local_port(socket_);
+  may_sleep_ = let_receive_sleep(socket_.fd());
   last_received_ns_ = now_ns();
 }
 

@@ -42,6 +42,7 @@ class TcpTransport final : public Transport {
   uint32_t outstanding() const override { return outstanding_; }
   uint32_t unsent() const override { return queue_.size(); }
   bool prepare_wait(pollfd& wait) override;
+  bool sleep_receiving(uint64_t now, uint64_t until_ns) override;
   uint64_t next_timer_ns() const override;
   void abandon(const Error& error) override;
 
@@ -97,7 +98,7 @@ class TcpTransport final : public Transport {
   bool take_records();
   bool take_whole(ConstBytes record);
   bool start_bulk(ConstBytes partial, uint64_t record_left);
-  size_t receive_more(bool* drained);
+  size_t receive_more(int flags);
   bool finish_bulk_if_done();
   bool take_assembly_bytes();
   void deliver(uint32_t slot, ConstBytes head, uint32_t bulk_length);
@@ -124,6 +125,9 @@ class TcpTransport final : public Transport {
   size_t begin_ = 0;
   size_t end_ = 0;
   ReceiveState receive_;
+  bool drained_ = false;    // the last receive call took all that there was
+  bool received_ = false;   // sleep_receiving() brought bytes that nobody has looked at
+  bool may_sleep_ = false;  // receive calls on socket_ sleep
   std::unique_ptr<std::byte[]> saved_head_;
   std::unique_ptr<std::byte[]> assembly_;
   size_t record_max_;

@@ -159,6 +159,15 @@ class Transport {
   /// Fills in what to poll for before sleeping. False: something is there already, call
   /// progress() instead of sleeping.
   virtual bool prepare_wait(pollfd& wait) = 0;
+  /// Sleeps in the receive call itself until something has come, which the next progress() takes
+  /// in, or until about 20 ms later: cheaper than poll(2) and a receive call. False: no sleep,
+  /// because there is no such call, something else than a message is waited for, or `until_ns` or a
+  /// timer comes sooner than that; then it is prepare_wait() and poll(2).
+  virtual bool sleep_receiving(uint64_t now_ns, uint64_t until_ns) {
+    static_cast<void>(now_ns);
+    static_cast<void>(until_ns);
+    return false;
+  }
   /// When progress() must be called next though nothing arrives, or kNever.
   virtual uint64_t next_timer_ns() const = 0;
 

@@ -218,6 +218,13 @@ class Connection {
   /// Fills in what to poll(2) for before sleeping, as Transport::prepare_wait(). False: something
   /// may be there already, call poll() instead. True arms the fabric's wake-up for one sleep.
   virtual bool prepare_wait(pollfd& wait) = 0;
+  /// As Transport::sleep_receiving(); poll() takes in what has come. Completions of Sends and
+  /// Writes that are there already are no reason not to sleep.
+  virtual bool sleep_receiving(uint64_t now_ns, uint64_t until_ns) {
+    static_cast<void>(now_ns);
+    static_cast<void>(until_ns);
+    return false;
+  }
   /// When poll() must be called next though nothing arrives (now_ns() of transport.h), or
   /// UINT64_MAX.
   virtual uint64_t next_timer_ns() const = 0;

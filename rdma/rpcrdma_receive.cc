@@ -13,22 +13,20 @@
 namespace nfsrdma {
 namespace {
 
-constexpr uint32_t kBatch = 64;
 constexpr int kRoundsMax = 16;
 
 }  // namespace
 
 void RpcRdmaTransport::receive() {
-  std::array<Completion, kBatch> completions;
   for (int round = 0; round < kRoundsMax; ++round) {
     const uint64_t epoch = link_epoch_;
-    const uint32_t count = connection_->poll(completions);
+    const uint32_t count = connection_->poll(completions_);
     for (uint32_t i = 0; i < count; ++i) {
-      take_completion(completions[i]);
+      take_completion(completions_[i]);
       // What was polled of a connection that is closed by now says nothing any more.
       if (link_epoch_ != epoch) return;
     }
-    if (count < kBatch) return;
+    if (count < completions_.size()) return;
   }
 }
 

@@ -77,6 +77,11 @@ bool RpcRdmaTransport::prepare_wait(pollfd& wait) {
   return link_ == Link::kDown || connection_->prepare_wait(wait);
 }
 
+bool RpcRdmaTransport::sleep_receiving(uint64_t now, uint64_t until_ns) {
+  return link_ == Link::kUp && unsendable_.empty() &&
+         connection_->sleep_receiving(now, std::min(until_ns, next_timer_ns()));
+}
+
 uint64_t RpcRdmaTransport::next_timer_ns() const {
   uint64_t next = link_ == Link::kDown ? kNever : connection_->next_timer_ns();
   if (outstanding_ == 0) return next;

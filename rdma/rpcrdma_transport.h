@@ -64,6 +64,7 @@ class RpcRdmaTransport final : public Transport {
   uint32_t outstanding() const override { return outstanding_; }
   uint32_t unsent() const override { return queue_.size(); }
   bool prepare_wait(pollfd& wait) override;
+  bool sleep_receiving(uint64_t now, uint64_t until_ns) override;
   uint64_t next_timer_ns() const override;
   void abandon(const Error& error) override;
 
@@ -159,10 +160,11 @@ class RpcRdmaTransport final : public Transport {
 
   CallTable calls_;
   std::vector<RdmaCall> rdma_;
-  SlotQueue queue_;                   // submitted, not sent, in order
-  std::vector<uint32_t> unsendable_;  // their memory is in no region; kAcquired, not queued
-  std::vector<uint32_t> posted_;      // scratch of flush()
-  std::vector<uint32_t> resend_;      // scratch of lose_link()
+  SlotQueue queue_;                         // submitted, not sent, in order
+  std::vector<uint32_t> unsendable_;        // their memory is in no region; kAcquired, not queued
+  std::vector<uint32_t> posted_;            // scratch of flush()
+  std::vector<uint32_t> resend_;            // scratch of lose_link()
+  std::array<Completion, 64> completions_;  // scratch of receive(): costs more to make than to use
   uint32_t outstanding_ = 0;
   uint32_t in_flight_ = 0;  // sent and not ended: each holds a receive buffer, or will
   uint64_t order_ = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "socket_io.h"
 #include "transport.h"
 
 namespace nfsrdma::iwarp {
@@ -137,6 +138,17 @@ bool IwarpConnection::prepare_wait(pollfd& wait) {
       break;
   }
   wait = {-1, 0, 0};
+  return true;
+}
+
+// Unlike prepare_wait() with Sends done that nobody has polled for: what waits for a message can
+// wait for them too.
+bool IwarpConnection::sleep_receiving(uint64_t now, uint64_t until_ns) {
+  if (!may_sleep_ || state_ != ConnectionState::kEstablished || report_established_ ||
+      rx_->more() || tx_->broken() != 0 || tx_->blocked() || !unbound_.empty() ||
+      !may_sleep_receiving(now, std::min(until_ns, next_timer_ns())))
+    return false;
+  rx_->sleep(counters_);
   return true;
 }
 

@@ -73,6 +73,7 @@ class IwarpConnection final : public Connection {
   void ring() override;
   uint32_t poll(std::span<Completion> completions) override;
   bool prepare_wait(pollfd& wait) override;
+  bool sleep_receiving(uint64_t now, uint64_t until_ns) override;
   uint64_t next_timer_ns() const override;
 
   Result<RemoteMemory> bind_key(RegionId region, ConstBytes memory, Access access) override;
@@ -113,6 +114,7 @@ class IwarpConnection final : public Connection {
   ConnectionState state_ = ConnectionState::kIdle;
   Phase phase_ = Phase::kNone;
   bool client_ = true;
+  bool may_sleep_ = false;  // receive calls on socket_ sleep
   bool report_established_ = false;
   bool report_disconnected_ = false;
   Error error_;

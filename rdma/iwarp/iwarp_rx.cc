@@ -10,6 +10,7 @@
 
 #include "crc32c.h"
 #include "mpa.h"
+#include "socket_io.h"
 
 namespace nfsrdma::iwarp {
 namespace {
@@ -38,7 +39,7 @@ Receiver::Receiver(const ConnectionConfig& config, KeySpace& keys, Transmitter& 
 void Receiver::start(int fd, bool crc) {
   fd_ = fd;
   crc_ = crc;
-  more_ = heard_ = large_ = false;
+  more_ = heard_ = large_ = slept_ = false;
   begin_ = end_ = 0;
   stage_ = Stage::kHead;
   placed_ = 0;
@@ -81,7 +82,8 @@ void Receiver::fail_stream(TerminateCode code, std::string text) {
 
 uint32_t Receiver::run(std::span<Completion> out, FabricCounters& counters) {
   uint32_t count = 0;
-  more_ = drained_ = false;
+  more_ = false;
+  if (!std::exchange(slept_, false)) drained_ = false;
   for (uint32_t round = 0; round < kRoundsMax; ++round) {
     while (!failed() && count < out.size() && step(out, count)) continue;
     if (failed()) break;
@@ -89,14 +91,18 @@ uint32_t Receiver::run(std::span<Completion> out, FabricCounters& counters) {
       more_ = true;  // unless the socket is empty, which the next call finds out
       break;
     }
-    if (drained_ || !fill(counters)) break;
+    if (drained_ || !fill(counters, MSG_DONTWAIT)) break;
     more_ = round + 1 == kRoundsMax;
   }
   return count;
 }
 
+void Receiver::sleep(FabricCounters& counters) {
+  slept_ = fill(counters, 0);
+}
+
 // Receives once. False: nothing came.
-bool Receiver::fill(FabricCounters& counters) {
+bool Receiver::fill(FabricCounters& counters, int flags) {
   iovec parts[2];
   uint32_t count = 0;
   uint32_t direct = 0;
@@ -117,16 +123,11 @@ bool Receiver::fill(FabricCounters& counters) {
   if (direct != 0 || large_) room = std::min(room, kBehindLong);
   parts[count++] = {buf_.get() + end_, room};
 
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  ssize_t got;
-  do {
-    got = recvmsg(fd_, &message, MSG_DONTWAIT);
-    ++counters.recv_calls;
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = receive_pieces(fd_, parts, count, flags);
+  ++counters.recv_calls;
   if (got < 0) {
-    if (errno != EAGAIN) fail_stream(errno, std::string("connection lost: ") + strerror(errno));
+    if (errno != EAGAIN && errno != EINTR)
+      fail_stream(errno, std::string("connection lost: ") + strerror(errno));
     return false;
   }
   if (got == 0) {

@@ -47,6 +47,8 @@ class Receiver {
   /// Receives and handles what there is, until `out` is full, the socket is empty or a bound on the
   /// work of one call is reached. Returns how many completions were filled in.
   uint32_t run(std::span<Completion> out, FabricCounters& counters);
+  /// Receives once, sleeping in the call (socket_io.h). run() handles what came.
+  void sleep(FabricCounters& counters);
 
   /// Bytes may be there that run() can handle without waiting.
   bool more() const { return more_; }
@@ -65,7 +67,7 @@ class Receiver {
   bool step_head(std::span<Completion> out, uint32_t& count);
   bool step_payload();
   bool step_trailer(std::span<Completion> out, uint32_t& count);
-  bool fill(FabricCounters& counters);
+  bool fill(FabricCounters& counters, int flags);
 
   bool check_control();
   bool check_crc(uint32_t computed, const std::byte* wire);
@@ -98,6 +100,7 @@ class Receiver {
   bool more_ = false;
   bool heard_ = false;
   bool drained_ = false;  // the last receive call took all that there was
+  bool slept_ = false;    // that call was sleep()'s
   bool large_ = false;    // the last FPDU was a long one: don't receive much of the next into buf_
 
   std::unique_ptr<std::byte[]> buf_;

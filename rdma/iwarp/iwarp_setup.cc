@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "iwarp_connection.h"
+#include "socket_io.h"
 #include "transport.h"
 
 namespace nfsrdma::iwarp {
@@ -273,6 +274,7 @@ void IwarpConnection::establish() {
   segment_ = segment_size(socket_.get(), fabric_->options().segment_max);
   tx_->start(socket_.get(), segment_, crc_, ord_, ird_, !client_);
   rx_->start(socket_.get(), crc_);
+  may_sleep_ = client_ && let_receive_sleep(socket_.get());
   limits_.inline_max = 0;
   limits_.gather_max = kGatherMax;
   limits_.message_max = kMessageMax;

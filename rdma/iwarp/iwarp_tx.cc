@@ -10,6 +10,7 @@
 
 #include "crc32c.h"
 #include "mpa.h"
+#include "socket_io.h"
 
 namespace nfsrdma::iwarp {
 namespace {
@@ -347,10 +348,8 @@ void Transmitter::build() {
 
 void Transmitter::send_batch(FabricCounters& counters) {
   while (blocked()) {
-    msghdr message{};
-    message.msg_iov = &iov_[iov_next_];
-    message.msg_iovlen = iov_count_ - iov_next_;
-    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        send_pieces(fd_, &iov_[iov_next_], iov_count_ - iov_next_, MSG_NOSIGNAL | MSG_DONTWAIT);
     ++counters.send_calls;
     if (sent < 0) {
       if (errno == EINTR) continue;

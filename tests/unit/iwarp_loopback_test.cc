@@ -375,6 +375,30 @@ TEST_P(Loopback, OddCutsOfLongMessages) {
   write_and_compare(pair.server, pair.client, 30001, 2);
 }
 
+TEST_P(Loopback, AClientSleepsInTheReceiveCall) {
+  Connection& client = *pair.client.connection;
+  const auto server_sends = [&] {
+    ASSERT_TRUE(pair.server.connection->post_send(1, {}, kQuiet));
+    pair.server.connection->ring();
+  };
+  EXPECT_FALSE(client.sleep_receiving(now_ns(), UINT64_MAX)) << "its peer may need to be woken";
+  server_sends();
+  ASSERT_TRUE(pair.until([&] { return pair.client.count(CompletionKind::kReceive) == 1; }));
+  EXPECT_FALSE(client.sleep_receiving(now_ns(), now_ns() + 30'000'000)) << "it may be late";
+  EXPECT_FALSE(pair.server.connection->sleep_receiving(now_ns(), UINT64_MAX)) << "no client";
+  // A Send that is done and not polled for does not keep it awake.
+  ASSERT_TRUE(client.post_send(2, {}));
+  client.ring();
+  EXPECT_TRUE(client.sleep_receiving(now_ns(), UINT64_MAX)) << "though nothing comes";
+  server_sends();
+  const uint64_t calls = client.counters().recv_calls;
+  ASSERT_TRUE(client.sleep_receiving(now_ns(), UINT64_MAX));
+  pair.client.poll();
+  EXPECT_EQ(pair.client.count(CompletionKind::kReceive), 2u);
+  EXPECT_EQ(pair.client.count(CompletionKind::kSendDone), 1u);
+  EXPECT_EQ(client.counters().recv_calls, calls + 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, Loopback,
                          testing::Values(Mode{"CrcBoth", true, true, 0},
                                          Mode{"CrcNone", false, false, 0},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The linker turns the fabric's sendmsg and recvmsg into these (--wrap), so that a test decides how
-// a stream is cut: any byte can be the last of a system call.
+// The linker turns the fabric's send and receive calls into these (--wrap), so that a test decides
+// how a stream is cut: any byte can be the last of a system call.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -35,6 +35,8 @@ extern "C" {
 
 ssize_t __real_sendmsg(int fd, const msghdr* message, int flags);
 ssize_t __real_recvmsg(int fd, msghdr* message, int flags);
+ssize_t __real_send(int fd, const void* data, size_t bytes, int flags);
+ssize_t __real_recv(int fd, void* data, size_t bytes, int flags);
 
 __attribute__((visibility("default"))) ssize_t __wrap_sendmsg(int fd, const msghdr* message,
                                                               int flags) {
@@ -47,6 +49,18 @@ __attribute__((visibility("default"))) ssize_t __wrap_recvmsg(int fd, msghdr* me
   if (nfsrdma::test::Shim::recv_max == 0) return __real_recvmsg(fd, message, flags);
   Cut cut(message, nfsrdma::test::Shim::recv_max);
   return __real_recvmsg(fd, &cut.message, flags);
+}
+
+__attribute__((visibility("default"))) ssize_t __wrap_send(int fd, const void* data, size_t bytes,
+                                                           int flags) {
+  const size_t most = nfsrdma::test::Shim::send_max;
+  return __real_send(fd, data, most == 0 ? bytes : std::min(bytes, most), flags);
+}
+
+__attribute__((visibility("default"))) ssize_t __wrap_recv(int fd, void* data, size_t bytes,
+                                                           int flags) {
+  const size_t most = nfsrdma::test::Shim::recv_max;
+  return __real_recv(fd, data, most == 0 ? bytes : std::min(bytes, most), flags);
 }
 
 }  // extern "C"

@@ -251,6 +251,32 @@ TEST_F(SessionCommit, AReadSentBeforeALostCommitIsAskedAgain) {
   EXPECT_EQ(text_of(buffer), "NNNN");
 }
 
+TEST_F(SessionCommit, WhatCanGoOnDoesSoBeforeASleepInTheReceiveCall) {
+  open(kept(16));
+  write(1, 0, "0123456");
+  answer_write(next(kWrite), 7, kUnstable, 5);
+  EXPECT_EQ(completions(), "1:7 ");
+  write(2, 20, "01234567");
+  write(3, 40, "ab");  // no room: the first one is to be committed
+  uint32_t sleeps = 0;
+  held_[0]->asleep = [&] {
+    if (++sleeps > 2) return;
+    const WireCall call = wire_.back();
+    wire_.pop_back();
+    EXPECT_EQ(call.procedure, sleeps == 1 ? kCommit : kWrite);
+    if (call.procedure == kCommit)
+      answer_commit(call, 5);
+    else
+      answer_write(call, call.count, kUnstable, 5);
+  };
+  EXPECT_EQ(session_->wait(1, now_ns() + 1'000'000'000), 1u);
+  EXPECT_EQ(sleeps, 2u);
+  EXPECT_EQ(session_->wait(1, 0), 1u) << "it is ready: nobody sleeps for it";
+  EXPECT_EQ(session_->wait(0, kNever), 1u) << "nothing is asked for: nobody sleeps";
+  EXPECT_EQ(sleeps, 2u);
+  EXPECT_EQ(completions(), "3:2 ");
+}
+
 TEST_F(SessionCommit, AFullPoolBringsACommitAndTheWriteWaits) {
   open(kept(200));
   const std::string as(90, 'a'), bs(90, 'b'), cs(90, 'c');

@@ -84,6 +84,10 @@ class HeldTransport final : public Transport {
     wait = {-1, 0, 0};
     return !answer || wire_->empty();
   }
+  bool sleep_receiving(uint64_t, uint64_t) override {
+    if (asleep) asleep();
+    return asleep != nullptr;
+  }
   uint64_t next_timer_ns() const override { return kNever; }
   void abandon(const Error& error) override {
     flush();
@@ -108,6 +112,7 @@ class HeldTransport final : public Transport {
   }
 
   std::function<void(const WireCall&)> answer;  ///< set: progress() answers all with it
+  std::function<void()> asleep;  ///< set: it sleeps receiving, this happens meanwhile
 
  private:
   struct Slot {

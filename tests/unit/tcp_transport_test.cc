@@ -371,6 +371,57 @@ TEST_F(TcpTransportTests, WaitsForWhatItNeeds) {
   EXPECT_LE(transport_->next_timer_ns(), now_ns() + 1000 * kMs);
 }
 
+TEST_F(TcpTransportTests, SleepsInTheReceiveCall) {
+  open();
+  const uint32_t slot = start();
+  transport_->flush();
+  next_record();
+  transport_->progress();
+  EXPECT_FALSE(transport_->sleep_receiving(now_ns(), now_ns() + 30 * kMs)) << "it may be late";
+  EXPECT_TRUE(transport_->sleep_receiving(now_ns(), kNever)) << "though nothing comes";
+  transport_->progress();
+  EXPECT_EQ(ended_.size(), 0u);
+  send(record(XdrText().u32(xid_[slot]).u32(7).bytes()));
+  const uint64_t calls = transport_->counters().recv_calls;
+  ASSERT_TRUE(transport_->sleep_receiving(now_ns(), kNever));
+  EXPECT_EQ(ended_.size(), 0u);
+  transport_->progress();
+  ASSERT_EQ(ended_.size(), 1u);
+  EXPECT_EQ(ended_[0].head, XdrText().u32(xid_[slot]).u32(7).bytes());
+  EXPECT_EQ(transport_->counters().recv_calls, calls + 1);
+}
+
+TEST_F(TcpTransportTests, NoSleepReceivingBeforeATimerOrWithSomethingToSend) {
+  TransportConfig config = this->config();
+  config.timeo_ms = 100;
+  open(config);
+  start();
+  transport_->flush();
+  transport_->progress();
+  EXPECT_LE(transport_->next_timer_ns(), now_ns() + 40 * kMs);
+  EXPECT_FALSE(transport_->sleep_receiving(now_ns(), kNever));
+  open();
+  const std::string data = pattern(8 << 20);
+  start({}, std::as_bytes(std::span(data)));
+  transport_->flush();
+  transport_->progress();
+  ASSERT_GT(transport_->unsent(), 0u);
+  EXPECT_FALSE(transport_->sleep_receiving(now_ns(), kNever));
+}
+
+TEST_F(TcpTransportTests, AnEndOfTheConnectionWakesASleepInTheReceiveCall) {
+  open();
+  const uint32_t slot = start();
+  transport_->flush();
+  next_record();
+  transport_->progress();
+  peer_.close_connection();
+  EXPECT_TRUE(transport_->sleep_receiving(now_ns(), kNever));
+  EXPECT_FALSE(transport_->sleep_receiving(now_ns(), kNever)) << "there is no connection";
+  accept_again();
+  EXPECT_EQ(next_record(), message(xid_[slot]));
+}
+
 TEST(TcpConnect, AClosedPortIsRefused) {
   uint16_t port;
   {
