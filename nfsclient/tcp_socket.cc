@@ -157,7 +157,9 @@ Result<Socket> start_connect(const SocketAddress& to, const SourcePolicy& from) 
 
   auto socket = new_socket(to.family());
   if (!socket) return socket;
-  if ((from.port != 0 || !from.local_address.empty()) && !bind_to(*socket, *local, from.port))
+  // Bound even if any port will do: one that connect() chooses may be shared with connections of
+  // others to other servers, and could then not be bound to again after a loss.
+  if (!bind_to(*socket, *local, from.port))
     return fail(errno, "cannot bind to " +
                            (from.local_address.empty() ? std::string("local port")
                                                        : "local_address=" + from.local_address) +
@@ -166,6 +168,13 @@ Result<Socket> start_connect(const SocketAddress& to, const SourcePolicy& from) 
   const int outcome = begin_connect(*socket, to);
   if (outcome != 0) return connect_failed(to, outcome);
   return socket;
+}
+
+Socket hold_port(int family, const std::string& local_address, uint16_t port) {
+  auto local = local_base(family, local_address);
+  auto socket = new_socket(family);
+  if (!local || !socket || !bind_to(*socket, *local, port)) return Socket();
+  return std::move(*socket);
 }
 
 int connect_outcome(const Socket& socket) {

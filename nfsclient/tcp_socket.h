@@ -62,6 +62,10 @@ struct SourcePolicy {
 /// port then.
 Result<Socket> start_connect(const SocketAddress& to, const SourcePolicy& from);
 
+/// Keeps `port` while nothing is connected from it: the kernel gives it to nobody, sockets of
+/// start_connect() may still be bound to it. Invalid when it is taken already.
+Socket hold_port(int family, const std::string& local_address, uint16_t port);
+
 /// The outcome of a connect that poll() reported as done: 0 or an errno value.
 int connect_outcome(const Socket& socket);
 

@@ -118,6 +118,9 @@ uint64_t TcpTransport::next_timer_ns() const {
 // sent whole, with the same xids, on the next connection.
 void TcpTransport::lose_link(const std::string& why) {
   last_error_ = why;
+  // A server's reply cache knows a call that is sent again by the port it comes from.
+  if (link_ == Link::kUp)
+    held_port_ = hold_port(server_.family(), config_.local_address, local_port_);
   socket_.abort();
   link_ = Link::kDown;
   begin_ = end_ = 0;
@@ -135,13 +138,16 @@ void TcpTransport::lose_link(const std::string& why) {
 }
 
 void TcpTransport::try_connect(uint64_t now) {
-  if (port_refusals_ > kSamePortTries) local_port_ = 0;  // it is taken: better any than none
+  if (port_refusals_ > kSamePortTries) {  // it is taken: better any than none
+    local_port_ = 0;
+    held_port_.close();
+  }
   auto socket = start_connect(server_, {.local_address = config_.local_address,
                                         .reserved = config_.reserved_port,
                                         .port = local_port_});
   if (!socket) {
     const int code = socket.error().code;
-    if (code == EADDRINUSE || code == EADDRNOTAVAIL) ++port_refusals_;
+    port_refusals_ = code == EADDRINUSE || code == EADDRNOTAVAIL ? port_refusals_ + 1 : 0;
     lose_link(socket.error().text);
     return;
   }
@@ -155,6 +161,7 @@ void TcpTransport::link_up() {
   ++counters_.reconnects;
   port_refusals_ = 0;
   local_port_ = local_port(socket_);
+  held_port_.close();
   may_sleep_ = let_receive_sleep(socket_.fd());
   last_received_ns_ = now_ns();
 }

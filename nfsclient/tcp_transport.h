@@ -135,6 +135,7 @@ class TcpTransport final : public Transport {
   uint32_t ended_ = 0;  // calls ended during one progress()
 
   uint16_t local_port_ = 0;
+  Socket held_port_;  // keeps it while there is no connection
   uint32_t connect_failures_ = 0;
   uint32_t port_refusals_ = 0;  // in a row: local_port_ could not be bound or connected from
   uint64_t connect_at_ns_ = 0;  // kDown: when to try; kConnecting: when to give up

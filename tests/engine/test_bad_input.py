@@ -61,10 +61,16 @@ class FakeServer:
             connection.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+class ClosedPort:
+    """A port on which nobody listens; bound, so that no other test gets it."""
+
+    def __enter__(self):
+        self.socket = socket.socket()
+        self.socket.bind(('127.0.0.1', 0))
+        return self.socket.getsockname()[1]
+
+    def __exit__(self, *_):
+        self.socket.close()
 
 
 @case(once=True)
@@ -75,12 +81,12 @@ def wrong_host(context):
 
 @case(once=True)
 def wrong_port(context):
-    port = free_port()
-    refused(context, f'nfs://127.0.0.1:{port}/export?mountport={port}', str(port), 'refused',
-            'mountport=')
-    server = context.memd()
-    refused(context, f'nfs://127.0.0.1:{port}/export?mountport={server.port}', str(port), 'refused',
-            'nfsport=')
+    with ClosedPort() as port:
+        refused(context, f'nfs://127.0.0.1:{port}/export?mountport={port}', str(port), 'refused',
+                'mountport=')
+        server = context.memd()
+        refused(context, f'nfs://127.0.0.1:{port}/export?mountport={server.port}', str(port),
+                'refused', 'nfsport=')
 
 
 @case(once=True)
@@ -306,9 +312,9 @@ def garbage_instead_of_each_reply(context):
 
 @case(once=True)
 def many_jobs_say_it_once(context):
-    port = free_port()
-    run = context.fio(f'nfs://127.0.0.1:{port}/export?mountport={port}', rw='read', numjobs=8)
-    run.failed('refused', within=8)
+    with ClosedPort() as port:
+        run = context.fio(f'nfs://127.0.0.1:{port}/export?mountport={port}', rw='read', numjobs=8)
+        run.failed('refused', within=8)
     equal(len(run.lines()), 1, 'lines')
 
 

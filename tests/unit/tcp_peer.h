@@ -60,32 +60,21 @@ inline Wire read_reply(uint32_t xid, std::string_view data) {
 /// A server's socket. Waits at most 10 s for anything.
 class TcpPeer {
  public:
-  TcpPeer() { listen_on(0); }
+  TcpPeer() {
+    bind_to(0);
+    listen_again();
+  }
   ~TcpPeer() {
     close_connection();
-    stop_listening();
+    ::close(listener_);
   }
 
-  void listen_on(uint16_t port) {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const int small = 64 * 1024;  // so that a peer that does not read is felt soon
-    setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    at.sin_port = htons(port);
-    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
-    ASSERT_EQ(listen(listener_, 16), 0);
-    socklen_t length = sizeof at;
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &length);
-    port_ = ntohs(at.sin_port);
-  }
+  /// Connects are refused from now on. The port stays ours: others test on this machine too.
   void stop_listening() {
-    if (listener_ >= 0) ::close(listener_);
-    listener_ = -1;
+    ::close(listener_);
+    bind_to(port_);
   }
+  void listen_again() { ASSERT_EQ(listen(listener_, 16), 0); }
   [[nodiscard]] uint16_t port() const { return port_; }
 
   /// True: somebody had connected.
@@ -134,6 +123,22 @@ class TcpPeer {
   [[nodiscard]] const Wire& received() const { return received_; }
 
  private:
+  void bind_to(uint16_t port) {
+    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const int small = 64 * 1024;  // so that a peer that does not read is felt soon
+    setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(port);
+    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+    socklen_t length = sizeof at;
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &length);
+    port_ = ntohs(at.sin_port);
+  }
+
   int listener_ = -1;
   int fd_ = -1;
   uint16_t port_ = 0;

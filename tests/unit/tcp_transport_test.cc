@@ -11,6 +11,15 @@ constexpr uint64_t kMs = 1'000'000;
 
 using TcpTransportTests = TcpTransportTest;
 
+// What somebody else gets who asks for the port.
+int bind_elsewhere(uint16_t port) {
+  const Socket other(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  return bind(other.fd(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 ? 0 : errno;
+}
+
 TEST_F(TcpTransportTests, SendsWhatGatheredInOneCall) {
   open();
   const std::string data = pattern(10);
@@ -145,7 +154,8 @@ TEST_F(TcpTransportTests, TheLocalPortIsKeptThroughALongOutage) {
   peer_.stop_listening();
   peer_.close_connection();
   run_for(2200);  // more tries than those after which a taken port would be given up
-  peer_.listen_on(peer_.port());
+  EXPECT_EQ(bind_elsewhere(port_), EADDRINUSE) << "somebody else could have it";
+  peer_.listen_again();
   accept_again();
   EXPECT_EQ(peer_.client_port(), port_);
   EXPECT_EQ(next_record(), message(xid_[slot]));
@@ -301,7 +311,7 @@ TEST_F(TcpTransportTests, AReconnectIsNotTakenForASilence) {
   peer_.stop_listening();
   peer_.close_connection();
   run_for(400);
-  peer_.listen_on(peer_.port());
+  peer_.listen_again();
   // Each progress() finds its timers due.
   ASSERT_TRUE(until([&] { return peer_.accept_now(); }, 10'000));
   EXPECT_TRUE(until(
@@ -423,11 +433,9 @@ TEST_F(TcpTransportTests, AnEndOfTheConnectionWakesASleepInTheReceiveCall) {
 }
 
 TEST(TcpConnect, AClosedPortIsRefused) {
-  uint16_t port;
-  {
-    TcpPeer peer;
-    port = peer.port();
-  }
+  TcpPeer peer;
+  peer.stop_listening();
+  const uint16_t port = peer.port();
   TransportConfig config;
   config.host = "127.0.0.1";
   config.port = port;
