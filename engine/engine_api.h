@@ -79,6 +79,7 @@ struct nfsrdma_settings {
   bool offload;
   bool verify_only;
   unsigned long long fill_seed;
+  const volatile bool* stop; /* turns true when the job is told to end */
 };
 
 /* Option table, as fio_engine.c turns it into fio's. */

@@ -63,6 +63,7 @@ static void settings_of(const struct thread_data* td, struct nfsrdma_settings* s
       .offload = o->io_submit_mode == IO_MODE_OFFLOAD,
       .verify_only = o->verify_only,
       .fill_seed = td->rand_seeds[FIO_RAND_BUF_OFF],
+      .stop = &td->terminate,
   };
 }
 
@@ -311,6 +312,7 @@ static int nfs_unlink_file(struct thread_data* td, struct fio_file* f) {
 
   if (data && data->job) return nfsrdma_job_unlink(data->job, f->file_name);
   settings_of(td, &settings);
+  settings.stop = NULL; /* a job that has ended was told to */
   files = nfsrdma_files_open(td->eo, &settings, &error);
   if (!files) return error;
   error = nfsrdma_files_unlink(files, f->file_name);

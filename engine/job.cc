@@ -12,8 +12,6 @@ using namespace nfsrdma;
 
 constexpr uint32_t kFailuresLogged = 10;
 constexpr uint64_t kSecond = 1'000'000'000;
-// A job told to end waits so long for a server that says nothing.
-constexpr uint64_t kStopPatienceNs = 5 * kSecond;
 constexpr uint32_t kBulkMax = 16u << 20;
 constexpr uint32_t kSmallestMax = 4096;  // an rtmax or wtmax below this is no server's
 
@@ -70,7 +68,7 @@ Result<std::unique_ptr<nfsrdma_job>> nfsrdma_job::open(const nfsrdma_options& op
                                                        const nfsrdma_settings& settings,
                                                        Bytes buffer, nfsrdma_issued_fn issued,
                                                        void* context) {
-  auto target = target_of(options);
+  auto target = target_of(options, settings.stop);
   if (!target) return tl::unexpected(target.error());
   // Several hosts are addresses of one server: jobs are spread over them.
   auto& hosts = target->url.hosts;

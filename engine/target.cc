@@ -58,7 +58,7 @@ std::string Target::path_of(const std::string& name) const {
   return directory.empty() ? name : directory + "/" + name;
 }
 
-Result<Target> target_of(const nfsrdma_options& options) {
+Result<Target> target_of(const nfsrdma_options& options, StopFlag stop) {
   if (!set(options.nfs_url))
     return fail(EINVAL, "nfs_url= is missing: write nfs_url=nfs://HOST/EXPORT");
   auto url = parse_nfs_url(options.nfs_url);
@@ -81,8 +81,10 @@ Result<Target> target_of(const nfsrdma_options& options) {
     credential.gid = *gid;
   }
   target.mounting.credential = std::move(credential);
+  target.mounting.stop = stop;
 
   TransportConfig& transport = target.transport;
+  transport.stop = stop;
   transport.reserved_port = reserved_port(options.reserved_port);
   if (set(options.local_address)) {
     transport.local_address = options.local_address;
@@ -104,10 +106,11 @@ ConnectTcp tcp_connector(const Target& target) {
   config.head_max = 4096;
   config.bulk_max = 0;
   config.soft = true;
-  return [config](const std::string& host,
-                  uint16_t port) mutable -> Result<std::unique_ptr<Transport>> {
+  return [config](const std::string& host, uint16_t port,
+                  StopFlag stop) mutable -> Result<std::unique_ptr<Transport>> {
     config.host = host;
     config.port = port;
+    config.stop = stop;
     auto transport = TcpTransport::open(config);
     if (!transport) return tl::unexpected(transport.error());
     return std::unique_ptr<Transport>(std::move(*transport));

@@ -10,6 +10,9 @@
 
 namespace nfsrdma {
 
+/// A job told to end waits so long for a server that says nothing.
+constexpr uint64_t kStopPatienceNs = 5'000'000'000;
+
 struct Target {
   NfsUrl url;
   NamespaceConfig mounting;   ///< with the credential
@@ -20,8 +23,8 @@ struct Target {
   [[nodiscard]] std::string path_of(const std::string& name) const;
 };
 
-/// EINVAL with a sentence for what the options say wrongly.
-Result<Target> target_of(const nfsrdma_options& options);
+/// EINVAL with a sentence for what the options say wrongly. `stop` ends connecting and mounting.
+Result<Target> target_of(const nfsrdma_options& options, StopFlag stop = nullptr);
 
 /// TCP connections of the control plane.
 ConnectTcp tcp_connector(const Target& target);

@@ -101,17 +101,19 @@ class Mounter {
   }
 
   Result<std::unique_ptr<SyncCaller>> open(uint16_t port) {
-    auto transport = connect_(host_, port);
+    auto transport = connect_(host_, port, config_.stop);
     if (!transport) return tl::unexpected(transport.error());
     SyncCallerConfig config;
     config.server = host_and_port(host_, port);
     config.credential = config_.credential;
     config.call_timeout_ms = config_.call_timeout_ms;
+    config.stop = config_.stop;
     return std::make_unique<SyncCaller>(std::move(*transport), std::move(config));
   }
 
   [[nodiscard]] Error unreachable(const Error& error, std::string_view service,
                                   std::string_view argument) const {
+    if (error.code == EINTR) return error;
     std::string text = "the ";
     text.append(service).append(" service of ").append(host_).append(": ").append(error.text);
     text.append("; is the server running, and is the port right (").append(argument);

@@ -18,15 +18,16 @@
 
 namespace nfsrdma {
 
-/// Opens a connection; must be bounded by a deadline of its own.
-using ConnectTcp =
-    std::function<Result<std::unique_ptr<Transport>>(const std::string& host, uint16_t port)>;
+/// Opens a connection; must be bounded by a deadline of its own, and end early at `stop`.
+using ConnectTcp = std::function<Result<std::unique_ptr<Transport>>(const std::string& host,
+                                                                    uint16_t port, StopFlag stop)>;
 
 struct NamespaceConfig {
   Credential credential = Credential::of_process();
   uint32_t call_timeout_ms = 20'000;
   uint32_t jukebox_tries = 8;
   uint32_t jukebox_first_ms = 100;
+  StopFlag stop = nullptr;  ///< ends what waits, mounting too, with EINTR; not unmount()
 };
 
 /// `base` with the URL's uid= and gid=. Another uid has other groups: those of `base` are dropped.

@@ -243,7 +243,7 @@ Result<uint64_t> NamespaceClient::remove_tree(const std::string& path) {
 }
 
 void NamespaceClient::unmount() {
-  auto transport = connect_(mounted_.host, mounted_.mount_port);
+  auto transport = connect_(mounted_.host, mounted_.mount_port, nullptr);
   if (!transport) return;
   SyncCallerConfig config;
   config.server = host_and_port(mounted_.host, mounted_.mount_port);

@@ -5,10 +5,11 @@
 #include <cerrno>
 #include <utility>
 
+#include "recovery.h"
+
 namespace nfsrdma {
 namespace {
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 /// How long a transport may take to bring an abandoned call's buffers out of the peer's reach.
 constexpr uint64_t kAbandonNs = 2'000 * kNsPerMs;
 
@@ -83,10 +84,14 @@ Error SyncCaller::timed_out(uint64_t bad_replies_before) const {
 void SyncCaller::wait(uint64_t deadline_ns) {
   const uint64_t reconnects_before = transport_.counters().reconnects;
   const uint64_t bad_replies_before = transport_.counters().bad_replies;
+  const uint64_t begin = now_ns();
   transport_.flush();
   while (slot_ != kNoSlot) {
     transport_.progress();
     if (slot_ == kNoSlot) return;
+    if (stopped(config_.stop))
+      return give_up(stopped_error("waiting for a reply, which had not come" +
+                                   describe_wait(now_ns() - begin)));
     if (now_ns() >= deadline_ns) return give_up(timed_out(bad_replies_before));
     if (transport_.counters().reconnects - reconnects_before >= config_.dropped_connections_max) {
       return give_up({EPROTO, config_.server + " takes connections and drops them without a " +

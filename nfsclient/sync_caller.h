@@ -22,6 +22,7 @@ struct SyncCallerConfig {
   uint32_t call_timeout_ms = 20'000;  ///< from call() to its reply, connecting included
   /// A peer that takes the connection and drops it this often during one call is no RPC server.
   uint32_t dropped_connections_max = 4;
+  StopFlag stop = nullptr;  ///< ends a call that waits with EINTR
 };
 
 class SyncCaller final : public RpcCaller, private CallSink {

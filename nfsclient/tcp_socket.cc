@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,7 @@
 namespace nfsrdma {
 namespace {
 
+constexpr uint64_t kLookForStopMs = 500;
 constexpr uint16_t kReservedHighest = 1023;
 constexpr uint16_t kReservedLowest = 512;  // below live the well-known services
 
@@ -192,7 +194,8 @@ uint16_t local_port(const Socket& socket) {
 }
 
 Result<Socket> connect_any(const std::vector<SocketAddress>& to, const SourcePolicy& from,
-                           uint64_t deadline_ns, uint32_t waited_ms, SocketAddress* connected) {
+                           uint64_t deadline_ns, uint32_t waited_ms, StopFlag stop,
+                           SocketAddress* connected) {
   Error last{EHOSTUNREACH, "no address to connect to"};
   for (size_t i = 0; i < to.size(); ++i) {
     auto socket = start_connect(to[i], from);
@@ -205,12 +208,14 @@ Result<Socket> connect_any(const std::vector<SocketAddress>& to, const SourcePol
     const uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
     const uint64_t until = now + left / (to.size() - i);
     pollfd waiting{.fd = socket->fd(), .events = POLLOUT, .revents = 0};
-    int ready;
-    do {  // a signal neither ends nor lengthens the wait
-      const uint64_t begin = now_ns();
-      const auto wait_ms = until > begin ? (until - begin) / 1'000'000 : 0;
+    int ready = 0;
+    for (uint64_t begin = now; ready <= 0 && begin < until; begin = now_ns()) {
+      if (stopped(stop)) return tl::unexpected(stopped_error("connecting to " + to[i].text()));
+      // A signal does not end the wait: it may be for somebody else.
+      const uint64_t wait_ms = std::min((until - begin) / 1'000'000 + 1, kLookForStopMs);
       ready = poll(&waiting, 1, static_cast<int>(wait_ms));
-    } while (ready < 0 && errno == EINTR && now_ns() < until);
+      if (ready < 0 && errno != EINTR) break;
+    }
     if (ready <= 0) {
       last = Error{ETIMEDOUT, "no answer from " + to[i].text() + " to a TCP connect within " +
                                   std::to_string(waited_ms / 1000) +

@@ -73,8 +73,9 @@ int connect_outcome(const Socket& socket);
 uint16_t local_port(const Socket& socket);
 
 /// start_connect() to the first of `to` that answers, waiting at most until `deadline_ns` for
-/// all of them. `waited_ms` is for the message.
+/// all of them, or until `stop`. `waited_ms` is for the message.
 Result<Socket> connect_any(const std::vector<SocketAddress>& to, const SourcePolicy& from,
-                           uint64_t deadline_ns, uint32_t waited_ms, SocketAddress* connected);
+                           uint64_t deadline_ns, uint32_t waited_ms, StopFlag stop,
+                           SocketAddress* connected);
 
 }  // namespace nfsrdma

@@ -30,7 +30,7 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::open(const TransportConfig& 
   auto socket = connect_any(
       *addresses,
       {.local_address = config.local_address, .reserved = config.reserved_port, .port = 0},
-      deadline, config.connect_timeout_ms, &server);
+      deadline, config.connect_timeout_ms, config.stop, &server);
   if (!socket) return tl::unexpected(socket.error());
   return std::unique_ptr<TcpTransport>(new TcpTransport(config, std::move(*socket), server));
 }

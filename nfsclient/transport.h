@@ -20,6 +20,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,6 +36,17 @@ inline uint64_t now_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// Turns true when waits of whoever has it shall end, from a signal handler or another thread.
+/// Null: never.
+using StopFlag = const volatile bool*;
+inline bool stopped(StopFlag stop) {
+  return stop != nullptr && *stop;
+}
+/// What such a wait ends with.
+inline Error stopped_error(const std::string& while_doing) {
+  return {EINTR, "told to end while " + while_doing};
 }
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
@@ -95,6 +107,7 @@ struct TransportConfig {
   uint32_t retrans = 2;        ///< nfs(5) retrans: sendings again before a major timeout
   bool soft = true;            ///< a major timeout ends the call with ETIMEDOUT; else try for ever
   uint32_t connect_timeout_ms = 10'000;
+  StopFlag stop = nullptr;  ///< ends the wait for the first connection with EINTR
 
   bool split_marker = false;  ///< TCP: the record marker in a send call of its own
 };

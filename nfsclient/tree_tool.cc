@@ -17,8 +17,8 @@ constexpr uint32_t kConnectTimeoutMs = 10'000;
 Result<std::unique_ptr<NamespaceClient>> mount(const std::string& text) {
   auto url = parse_nfs_url(text);
   if (!url) return tl::unexpected(url.error());
-  const ConnectTcp connect = [](const std::string& host,
-                                uint16_t port) -> Result<std::unique_ptr<Transport>> {
+  const ConnectTcp connect = [](const std::string& host, uint16_t port,
+                                StopFlag) -> Result<std::unique_ptr<Transport>> {
     TransportConfig config;
     config.host = host;
     config.port = port;

@@ -48,7 +48,8 @@ TransportConfig transport_config(const PingOptions& options) {
 }
 
 ConnectTcp tcp_connector(const PingOptions& options) {
-  return [config = transport_config(options)](const std::string& host, uint16_t port) mutable {
+  return [config = transport_config(options)](const std::string& host, uint16_t port,
+                                              StopFlag) mutable {
     config.host = host;
     config.port = port;
     return open_transport(config, RdmaOptions());
@@ -59,7 +60,7 @@ Result<void> list_exports(const NfsUrl& url, const PingOptions& options, std::FI
   const ConnectTcp connect = tcp_connector(options);
   const std::string& host = url.hosts.front();
   const auto caller_to = [&](uint16_t port) -> Result<std::unique_ptr<SyncCaller>> {
-    auto transport = connect(host, port);
+    auto transport = connect(host, port, nullptr);
     if (!transport) return tl::unexpected(transport.error());
     SyncCallerConfig config;
     config.server = host_and_port(host, port);

@@ -120,6 +120,10 @@ Result<void> RpcRdmaTransport::open_link(uint64_t deadline) {
   for (;;) {
     const uint64_t now = now_ns();
     if (link_ == Link::kUp) return {};
+    if (stopped(config_.stop)) {
+      last_error_ = stopped_error("connecting to " + server_.text());
+      break;
+    }
     if (now >= deadline) break;
     if (link_ == Link::kDown && now >= connect_at_ns_) try_connect(now);
     if (link_ == Link::kConnecting) receive();

@@ -79,7 +79,7 @@ class NfsClient final : private IssueSink {
     config.slots = 2;
     config.head_max = 4096;
     config.bulk_max = 0;
-    const ConnectTcp connect = [config](const std::string& host, uint16_t port) mutable {
+    const ConnectTcp connect = [config](const std::string& host, uint16_t port, StopFlag) mutable {
       config.host = host;
       config.port = port;
       return open_transport(config, RdmaOptions());

@@ -5,7 +5,8 @@ import signal
 import sys
 import time
 
-from harness import MIB, case, check, equal, main, wait_for
+from harness import MIB, PATIENCE, case, check, equal, main, wait_for
+from libnfs_client import Tree
 
 WORK = {'rw': 'randrw', 'overwrite': 1, 'iodepth': 8, 'timeo': 5, 'retrans': 10}
 VERIFIED = {'rw': 'randwrite', 'iodepth': 8, 'timeo': 5, 'retrans': 10, 'verify': 'crc32c',
@@ -252,6 +253,46 @@ def fio_is_ended_while_the_server_is_silent(context):
     run = context.finish(process, 40)
     check(time.monotonic() - begin < 25, 'it took', time.monotonic() - begin, 's')
     check(run.status >= 0, 'fio crashed', run)
+
+
+@case(once=True)
+def fio_is_ended_while_it_mounts(context):
+    server = context.memd()
+    server.signal(signal.SIGSTOP)
+    process = context.start_fio(server, rw='randread', numjobs=4)
+    time.sleep(1)
+    run = ended(context, process, 'told to end while waiting for a reply')
+    equal(len(run.lines()), 1, 'lines')
+
+
+@case(once=True)
+def fio_is_ended_while_it_lays_out(context):
+    """Files as large as the published ones take minutes; what is there already is used again."""
+    server = context.memd('--capacity', '8g', '--delay-us', '20000')
+    process = context.start_fio(server, rw='randread', size='4g', numjobs=2)
+    wait_for(lambda: len(server.calls('WRITE')) > 20, 'WRITEs', 20)
+    run = ended(context, process, 'told to end before it was whole')
+    equal(len(run.lines()), 1, 'lines')
+    with Tree(server.url) as tree:
+        check(0 < tree.size('f') < 4 << 30, 'size of the file', tree.size('f'))
+
+
+@case(once=True)
+def fio_is_ended_while_it_lays_out_on_a_silent_server(context):
+    server = context.memd('--capacity', '8g', '--delay-us', '20000')
+    process = context.start_fio(server, rw='randread', size='4g', soft=0)
+    wait_for(lambda: len(server.calls('WRITE')) > 20, 'WRITEs', 20)
+    server.signal(signal.SIGSTOP)
+    ended(context, process, 'told to end while the server did not answer')
+
+
+def ended(context, process, words):
+    """By the user; soon."""
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    run = context.finish(process, 60).failed(words)
+    check(time.monotonic() - begin < 15 * PATIENCE, 'it took', time.monotonic() - begin, 's')
+    return run
 
 
 @case

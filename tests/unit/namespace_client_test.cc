@@ -34,7 +34,9 @@ class NamespaceTest : public ::testing::Test {
     config.jukebox_first_ms = 1;
     return NamespaceClient::mount(
         *url,
-        [this](const std::string& host, uint16_t port) { return server_.connect(host, port); },
+        [this](const std::string& host, uint16_t port, StopFlag) {
+          return server_.connect(host, port);
+        },
         config);
   }
   std::unique_ptr<NamespaceClient> mounted(const std::string& text) {

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "rdma_rig.h"
 #include "setup_gate.h"
 
@@ -201,6 +203,27 @@ TEST_F(RpcRdmaRecovery, SetupThatTimesOutIsTriedAgainUntilTheDeadline) {
   EXPECT_EQ(opened.error().code, ETIMEDOUT);
   EXPECT_GE(now_ns() - start, 290'000'000u);
   EXPECT_NE(opened.error().text.find("gave up"), std::string::npos) << opened.error().text;
+}
+
+TEST_F(RpcRdmaRecovery, SetupEndsWhenItIsToldTo) {
+  auto made = std::make_unique<FakeFabric>(fabric_options);
+  made->connect_error = {ETIMEDOUT, "no answer"};
+  volatile bool stop = false;
+  config.connect_timeout_ms = 60'000;
+  config.stop = &stop;
+  std::thread user([&stop] {
+    usleep(20'000);
+    stop = true;
+  });
+  const uint64_t start = now_ns();
+  auto opened = RpcRdmaTransport::open(config, options, std::move(made));
+  user.join();
+  EXPECT_LT(now_ns() - start, 10'000'000'000u);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, EINTR);
+  EXPECT_NE(opened.error().text.find("told to end while connecting to 127.0.0.1:20049"),
+            std::string::npos)
+      << opened.error().text;
 }
 
 TEST_F(RpcRdmaRecovery, WrongPrivateDataStillConnects) {

@@ -118,6 +118,26 @@ TEST(SyncCaller, EndsAtItsDeadline) {
   EXPECT_LT(outcome.took_ms, 1000u);
 }
 
+TEST(SyncCaller, EndsWhenItIsToldTo) {
+  volatile bool stop = false;
+  FakeTransport transport([&](ConstBytes) {
+    stop = true;
+    return Script{.lost = true};
+  });
+  SyncCallerConfig config = config_with(20'000);
+  config.stop = &stop;
+  SyncCaller caller(transport, config);
+  const uint64_t begin = now_ns();
+  const auto results = caller.call(100003, 3, 1, {}, 64);
+  EXPECT_LT(now_ns() - begin, 5'000'000'000u);
+  ASSERT_FALSE(results);
+  EXPECT_EQ(results.error().code, EINTR);
+  EXPECT_NE(results.error().text.find("server:2049: told to end while waiting for a reply"),
+            std::string::npos)
+      << results.error().text;
+  EXPECT_EQ(transport.outstanding(), 0u);
+}
+
 TEST(SyncCaller, CallsAgainAfterATimeout) {
   int calls = 0;
   FakeTransport transport([&](ConstBytes call) {

@@ -432,58 +432,5 @@ TEST_F(TcpTransportTests, AnEndOfTheConnectionWakesASleepInTheReceiveCall) {
   EXPECT_EQ(next_record(), message(xid_[slot]));
 }
 
-TEST(TcpConnect, AClosedPortIsRefused) {
-  TcpPeer peer;
-  peer.stop_listening();
-  const uint16_t port = peer.port();
-  TransportConfig config;
-  config.host = "127.0.0.1";
-  config.port = port;
-  const auto opened = TcpTransport::open(config);
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ECONNREFUSED);
-  EXPECT_NE(opened.error().text.find("127.0.0.1:" + std::to_string(port)), std::string::npos);
-}
-
-TEST(TcpConnect, AConnectThatHangsEndsAtItsDeadline) {
-  // A listener whose queue is full drops further SYNs.
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
-  ASSERT_EQ(listen(listener, 0), 0);
-  socklen_t length = sizeof at;
-  getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length);
-  std::vector<int> fillers;
-  for (int i = 0; i < 4; i++) {
-    fillers.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    connect(fillers.back(), reinterpret_cast<sockaddr*>(&at), sizeof at);
-  }
-  TransportConfig config;
-  config.host = "127.0.0.1";
-  config.port = ntohs(at.sin_port);
-  config.reserved_port = ReservedPort::kNo;
-  config.connect_timeout_ms = 1200;
-  const uint64_t begin = now_ns();
-  const auto opened = TcpTransport::open(config);
-  const uint64_t waited = now_ns() - begin;
-  EXPECT_GE(waited, 1000 * kMs);
-  EXPECT_LT(waited, 4000 * kMs);
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ETIMEDOUT);
-  EXPECT_NE(opened.error().text.find("within 1 s"), std::string::npos) << opened.error().text;
-  for (const int fd : fillers) close(fd);
-  close(listener);
-}
-
-TEST(TcpConnect, SlotsAreBounded) {
-  TransportConfig config;
-  config.slots = 0;
-  EXPECT_FALSE(TcpTransport::open(config));
-  config.slots = kSlotsMax + 1;
-  EXPECT_FALSE(TcpTransport::open(config));
-}
-
 }  // namespace
 }  // namespace nfsrdma::testing
