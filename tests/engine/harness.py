@@ -176,13 +176,24 @@ class Context:
         self.processes = []
         self.runs = 0
 
-    def close(self):
+    def end_processes(self):
         for process in self.processes:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         for server in self.servers:
             server.stop()
+
+    def no_undefined_behaviour(self):
+        """What UBSan said counts, whatever the case thought of status and output."""
+        for path in [process.names[1] for process in self.processes] + [
+                server.err_path for server in self.servers]:
+            with open(path, encoding='utf-8', errors='replace') as err:
+                text = err.read()
+            check('runtime error: ' not in text, 'undefined behaviour:', text[-3000:])
+
+    def close(self):
+        self.end_processes()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def memd(self, *args):
@@ -302,6 +313,8 @@ def run_case(suite, name, body, transport):
     lines, result = [], False
     try:
         body(context)
+        context.end_processes()
+        context.no_undefined_behaviour()
         lines.append(f'ok {label}')
         result = True
     except Exception as error:  # a broken test is a failed one

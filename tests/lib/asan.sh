@@ -5,8 +5,9 @@
 # fio itself is not instrumented, and the sanitizer's runtime must come first in a process that
 # loads an instrumented engine: a `fio` before the real one in PATH preloads it, for fio alone.
 # What it finds must not depend on how a test looks at fio: fio's children end in _exit, a test of
-# bad input expects a status other than 0. ASan therefore writes files; UBSan, which beside ASan
-# does not honour its log_path, is read from a copy of fio's stderr.
+# bad input expects a status other than 0. ASan therefore writes files; UBSan does not honour its
+# log_path beside ASan: the engine's tests look for its words in what fio and the server wrote to
+# stderr, the verdict in what the tests put out.
 : "${part_dir:?}"
 asan_reports=$part_dir/reports
 
@@ -20,7 +21,7 @@ asan_environment() {
 # fio's own leaks are not ours to judge.
 export ASAN_OPTIONS=\$ASAN_OPTIONS:detect_leaks=0
 export LD_PRELOAD=$(gcc -print-file-name=libasan.so)\${LD_PRELOAD:+:\$LD_PRELOAD}
-exec $fio "\$@" 2> >(unset LD_PRELOAD; exec tee "$asan_reports/stderr.\$\$" >&2)
+exec $fio "\$@"
 EOF
   chmod +x "$bin/fio"
   export PATH=$bin:$PATH
@@ -34,7 +35,6 @@ asan_verdict() {
   shift
   mapfile -t found < <(
     find "$asan_reports" -name 'asan.*' -size +0
-    find "$asan_reports" -name 'stderr.*' -exec grep -l 'runtime error: ' {} + || true
     grep -ls 'runtime error: ' "$@" || true
   )
   count=${#found[@]}
