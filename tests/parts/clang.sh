@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# part: clang budget: 240 in: run
+# part: clang budget: 360 in: run
 # Everything builds with clang, where warnings are errors too.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/part.sh"
