@@ -15,6 +15,7 @@
 #include "session.h"
 #include "target.h"
 #include "tcp_transport.h"
+#include "wait_or_abandon.h"
 
 using namespace nfsrdma;
 
@@ -23,7 +24,6 @@ namespace {
 constexpr uint32_t kFillDepth = 8;
 constexpr uint32_t kFillBlockMax = 1u << 20;
 constexpr uint64_t kFillKept = 32u << 20;
-constexpr uint64_t kLookForStopNs = 500'000'000;
 constexpr uint64_t kProgressNs = 2'000'000'000;
 constexpr uint64_t kMiB = 1u << 20;
 constexpr uint64_t kFailedMountNs = 5'000'000'000;
@@ -115,12 +115,11 @@ Result<void> nfsrdma_files::fill(const std::string& path, const FileHandle& hand
   uint64_t state = settings.fill_seed ^ (uint64_t{0x9E3779B97F4A7C15} * settings.number);
   uint64_t tell_at = now_ns() + kProgressNs;
   int error = 0;
-  uint64_t stopped_ns = 0;
   bool given_up = false;
   for (uint64_t at = from; (at < until && error == 0) || session.outstanding() != 0;) {
     if (error == 0 && stopped(settings.stop)) {
-      stopped_ns = now_ns();
       error = EINTR;
+      continue;  // nothing may be outstanding any more
     }
     while (at < until && error == 0 && !free_blocks.empty()) {
       auto* block = free_blocks.back();
@@ -130,14 +129,13 @@ Result<void> nfsrdma_files::fill(const std::string& path, const FileHandle& hand
       session.write(block, file, at, {block->data(), length}, StableHow::kUnstable, false);
       at += length;
     }
-    session.wait(1, now_ns() + kLookForStopNs);
+    wait_or_abandon(session, 1, kNever, settings.stop);
     while (session.ready() != 0) {
       const IoCompletion done = session.take();
       free_blocks.push_back(static_cast<std::vector<std::byte>*>(done.user));
       if (error == 0) error = done.error;
+      if (done.error == EINTR) given_up = true;
     }
-    given_up = stopped_ns != 0 && now_ns() - stopped_ns >= kStopPatienceNs;
-    if (given_up) session.abandon(stopped_error("laying out a file"));
     if (now_ns() < tell_at) continue;
     tell_at = now_ns() + kProgressNs;
     nfsrdma_log_info(("laying out '" + path + "': " + std::to_string((at - from) / kMiB) + " of " +
@@ -148,7 +146,7 @@ Result<void> nfsrdma_files::fill(const std::string& path, const FileHandle& hand
   if (given_up)
     return fail(EINTR, "laying out '" + path + "': told to end while the server did not answer");
   auto closed = session.close_file(file);
-  if (stopped_ns != 0)
+  if (error == EINTR)
     return fail(EINTR, "laying out '" + path + "': told to end before it was whole");
   const bool full = error == ENOSPC || error == EDQUOT;
   if (full && settings.fill_device) return closed;  // which is what was asked for

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "wait_or_abandon.h"
+
 namespace {
 
 using namespace nfsrdma;
@@ -178,19 +180,7 @@ bool nfsrdma_job::write(SessionFile* file, void* user, uint64_t offset, ConstByt
 }
 
 uint32_t nfsrdma_job::wait(uint32_t min, uint64_t deadline_ns, const volatile bool* stop) {
-  uint64_t stopped_ns = 0;
-  for (;;) {
-    const uint64_t slice = std::min(deadline_ns, now_ns() + kSecond);
-    const uint32_t ready = session_->wait(min, slice);
-    if (ready >= min || slice == deadline_ns) return ready;
-    if (!*stop) continue;
-    // Told to end: what the server does not answer any more must not hold the job for ever.
-    const uint64_t now = now_ns();
-    if (stopped_ns == 0) stopped_ns = now;
-    if (ready != 0) return ready;
-    if (now - stopped_ns >= kStopPatienceNs)
-      session_->abandon(Error{EINTR, "the job was told to end while the server did not answer"});
-  }
+  return wait_or_abandon(*session_, min, deadline_ns, stop);
 }
 
 IoCompletion nfsrdma_job::take() {

@@ -10,9 +10,6 @@
 
 namespace nfsrdma {
 
-/// A job told to end waits so long for a server that says nothing.
-constexpr uint64_t kStopPatienceNs = 5'000'000'000;
-
 struct Target {
   NfsUrl url;
   NamespaceConfig mounting;   ///< with the credential
